@@ -1,0 +1,55 @@
+"""The events a run leaves behind, and how bawn tells a person about progress.
+
+`Observer` is silent by default (the Python API prints nothing); the CLI hands in one that writes
+to stderr. Events are plain data: one JSON object a line in the run log.
+"""
+
+from typing import NamedTuple, Protocol
+
+
+class Started(NamedTuple):
+    """A box is about to start."""
+
+    run: str  # run id
+    time: str  # UTC, RFC 3339 with milliseconds
+    plan: str  # plan id
+    profile: str
+    engine: str
+    command: tuple[str, ...]
+    workdir: str
+    policy: str
+    overrides: tuple[tuple[str, str], ...]
+
+
+class Ended(NamedTuple):
+    """A box has ended. `reason`: exit, signal, timeout, memory, pids, mask, engine."""
+
+    run: str
+    time: str
+    exit: int  # bawn's exit code
+    reason: str
+    duration_ms: int
+    peak_memory: int  # bytes; -1 where not measured
+    limits_hit: tuple[str, ...]
+    new_host_exec: tuple[str, ...]  # host-executed files that the run made
+    notes: tuple[str, ...]
+
+
+class Observer(Protocol):
+    """Where progress goes. Implementations must not raise."""
+
+    def step(self, text: str) -> None:
+        """A slow step begins."""
+
+    def warn(self, text: str) -> None:
+        """Something a person should read."""
+
+
+class Silent:
+    """The default observer."""
+
+    def step(self, text: str) -> None:
+        pass
+
+    def warn(self, text: str) -> None:
+        pass

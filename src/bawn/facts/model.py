@@ -1,0 +1,127 @@
+"""The facts as values. A fact that could not be observed says so; it is never guessed."""
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["dir", "file", "socket", "fifo", "device", "link", "missing"]
+
+
+class PathFact(NamedTuple):
+    """One path, resolved once. Everything later uses `path`, never the text again."""
+
+    asked: str  # as written in the policy
+    path: str  # absolute, every symlink resolved; "" where it does not exist
+    kind: Kind
+    uid: int = -1
+    gid: int = -1
+    mode: int = 0  # permission bits
+    dev: int = 0
+    ino: int = 0
+    links: tuple[str, ...] = ()  # the symlinks on the way, as "link -> target"
+    error: str = ""  # why it could not be read: names the blocking component and its mode
+
+
+FindKind = Literal["socket", "mask", "gitfile", "host-exec", "policy"]
+
+
+class Find(NamedTuple):
+    """Something that the one walk of a mounted tree was asked to look for."""
+
+    kind: FindKind
+    path: str  # absolute path in the tree, the link itself where it is one
+    is_dir: bool
+    target: str = ""  # a link's resolved target ("" where not a link); "?" where it dangles
+    detail: str = ""  # the pattern that matched, or where a gitfile points
+
+
+class Submount(NamedTuple):
+    """A mount below a mount source, from /proc/self/mountinfo."""
+
+    point: str
+    fstype: str
+    read_only: bool
+
+
+class TreeFact(NamedTuple):
+    """What one walk of a mount source found. Never follows a symlink out of the tree."""
+
+    source: str  # resolved
+    finds: tuple[Find, ...]
+    entries: int  # directory entries seen
+    unreadable: tuple[str, ...] = ()  # directories that could not be listed
+    casefold: bool = False  # names differ by case alone reach the same file here
+    submounts: tuple[Submount, ...] = ()
+
+
+class HostFact(NamedTuple):
+    uid: int  # of bawn itself
+    gid: int
+    invoker_uid: int  # the person: SUDO_UID where bawn is root through sudo, else uid
+    invoker_gid: int
+    home: str  # of the invoker, resolved
+    hostname: str
+    kernel: str
+    machine: str
+    cgroup: int  # 1, 2, or 0 where none is mounted
+    cgroup_roots: tuple[tuple[str, str], ...]  # (controller, writable directory), where one is
+    userns: bool  # an ordinary user may make a user namespace
+    pid_max: int
+    memory: int  # bytes
+    cpus: int
+
+
+class RunscFact(NamedTuple):
+    path: str  # "" where not installed
+    version: str
+    platforms: tuple[str, ...]
+    problem: str = ""  # why it cannot be used, with the remedy in `fix`
+    fix: str = ""
+
+
+class DockerRuntime(NamedTuple):
+    name: str
+    path: str
+    args: tuple[str, ...]
+
+
+class DockerFact(NamedTuple):
+    cli: str  # "" where not installed
+    endpoint: str  # DOCKER_HOST or the default socket
+    server: str  # version, "" where the daemon does not answer
+    runtimes: tuple[DockerRuntime, ...] = ()
+    problem: str = ""
+    fix: str = ""
+    rootless: bool = False
+    remote: bool = False  # the daemon's paths are not ours (DOCKER_HOST over the net, a VM)
+
+
+class AgentFact(NamedTuple):
+    """An agent's command-line program on this host (`teams.presets` says how it is used)."""
+
+    name: str
+    executable: str  # resolved program, "" where not found
+    mounts: tuple[str, ...]  # the directories or files that must be visible for it to run
+    argv: tuple[str, ...]  # how to start it inside, e.g. (node, cli.js) or (binary,)
+    searched: tuple[str, ...] = ()
+
+
+class ImageFact(NamedTuple):
+    name: str
+    rootfs: str  # unpacked root file system for engine gvisor; "" for "host"
+    digest: str = ""
+
+
+class Facts(NamedTuple):
+    """All that a plan may depend on."""
+
+    host: HostFact
+    runsc: RunscFact
+    docker: DockerFact | None  # None: not asked for
+    image: ImageFact
+    agent: AgentFact | None
+    cwd: str  # resolved
+    state: str  # bawn's own state directory, resolved
+    runtime: str  # bawn's own runtime directory (sockets, bundles), resolved
+    paths: tuple[PathFact, ...]  # one for each path the profile names, plus the refused ones
+    trees: tuple[TreeFact, ...]  # one for each mount source that exists
+    environ: tuple[tuple[str, str], ...] = ()  # only the names in pass_env that are set
+    have_secrets: tuple[str, ...] = ()  # names whose value was found; never the value

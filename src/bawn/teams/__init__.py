@@ -1,0 +1,1 @@
+"""Who runs inside: agent presets (`presets`), and foreign formats that bawn speaks (`aoa`)."""
