@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bawn.effects import process
+from bawn.effects import cache, process
 from bawn.errors import UsageError
 from bawn.facts import dirs, gather, policy_file
 from bawn.facts.model import Facts
@@ -24,6 +24,7 @@ class Wanted(NamedTuple):
     engine: str = ""
     image: str = ""
     agent: str = ""  # `bawn claude`: the profile of that agent, or the defaults with it
+    words: tuple[str, ...] = ()  # the agent's own arguments
     wait: float = 0  # seconds to wait for a docker daemon that is down
 
 
@@ -54,7 +55,8 @@ def prepare(
     policy = parse.parse_policy(found.text, found.path) if found else parse.default_policy()
     profile = _select(policy, wanted)
     facts = gather.gather(policy, profile, where, process.run, wanted.wait)
-    agent = presets.setup(profile, facts)
+    cache.remember(facts)
+    agent = presets.setup(profile, facts, wanted.words)
     plan = compile_plan(policy, profile, facts, command, agent)
     return Prepared(policy, profile, facts, plan, found, where)
 
