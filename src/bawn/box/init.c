@@ -1,8 +1,9 @@
 /*
  * init: PID 1 of every box.
  *
- *     init [-d NAME]... [-s DIR] -- COMMAND [ARG...]
+ *     init [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
  *
+ *     -e NAME   keep this environment variable; with none given, all are kept (an image brings its own)
  *     -d NAME   make this directory below $HOME (one level at a time, a parent first)
  *     -s DIR    copy this tree into $HOME
  *
@@ -114,6 +115,23 @@ static void copy_tree(int from, int to)
 	close(to);
 }
 
+/* Drops every variable that is not in the list of `count` names. */
+static void keep_only(char **names, int count)
+{
+	if (count == 0)
+		return;
+	char **to = environ;
+	for (char **from = environ; *from; from++)
+		for (int i = 0; i < count; i++) {
+			size_t length = strlen(names[i]);
+			if (!strncmp(*from, names[i], length) && (*from)[length] == '=') {
+				*to++ = *from;
+				break;
+			}
+		}
+	*to = NULL;
+}
+
 static void run_command(char **argv, const sigset_t *mask)
 {
 	setpgid(0, 0);
@@ -138,22 +156,27 @@ static int status_of(int status)
 int main(int argc, char **argv)
 {
 	const char *home = getenv("HOME"), *seed = NULL;
-	int option, at_home = home ? open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	char **kept = calloc(argc, sizeof *kept);
+	int keeping = 0, option, at_home = home ? open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (!is_gvisor())
 		fail(EXIT_BOX, "this kernel is not gVisor's: the runtime is not runsc; nothing was run");
 	drop_privileges();
-	while ((option = getopt(argc, argv, "+d:s:")) != -1) {
+	while ((option = getopt(argc, argv, "+d:e:s:")) != -1) {
 		if (option == 'd' && mkdirat(at_home, optarg, 0700) != 0 && errno != EEXIST)
 			fail(EXIT_BOX, "cannot make %s in the home: %s", optarg, strerror(errno));
+		if (option == 'e' && kept)
+			kept[keeping++] = optarg;
 		if (option == 's')
 			seed = optarg;
 		if (option == '?')
 			exit(EXIT_BOX);
 	}
 	if (optind >= argc)
-		fail(EXIT_BOX, "usage: init [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
+		fail(EXIT_BOX, "usage: init [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
 	if (seed)
 		copy_tree(open(seed, O_RDONLY | O_DIRECTORY | O_CLOEXEC), at_home);
+
+	keep_only(kept, keeping);
 
 	sigset_t all, before;
 	sigfillset(&all);

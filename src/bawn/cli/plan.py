@@ -4,6 +4,7 @@ import argparse
 import json
 
 from bawn.cli.prepare import Prepared, Wanted, prepare
+from bawn.plan.steps import steps
 
 HELP = "Show the mounts, limits, environment and bundle or argv of a run. Starts nothing."
 
@@ -58,7 +59,7 @@ def describe(ready: Prepared) -> list[str]:
     )
     for title, items in sections:
         lines += ["", f"{title}:", *(f"  {item.describe()}" for item in items)]
-    lines += ["", "steps:", *(f"  {n}. {s.describe()}" for n, s in enumerate(plan.steps(), 1))]
+    lines += ["", "steps:", *(f"  {n}. {s.describe()}" for n, s in enumerate(steps(plan), 1))]
     if plan.findings:
         lines += ["", "findings:"]
         lines += [f"  {f.severity} {f.rule} {f.place}: {f.message}" for f in plan.findings]

@@ -53,10 +53,12 @@ def bundle(
     }
 
 
-def init_argv(plan: Plan, seed: str) -> tuple[str, ...]:
-    """PID 1 and its arguments: the directories of the home, the seed, the command."""
+def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """PID 1 and its arguments: the variables it keeps (of an image's own), the directories of the
+    home, the seed, the command."""
+    kept = [word for name in keep for word in ("-e", name)]
     made = [word for name in plan.home_dirs for word in ("-d", name)]
-    return (INIT, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
+    return (INIT, *kept, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
 
 
 def flags(plan: Plan) -> tuple[str, ...]:
