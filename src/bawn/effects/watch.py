@@ -33,9 +33,8 @@ class Watch:
             raise HostError("cannot watch for masked names: inotify_init1 failed")
         try:
             for root, matcher in self._guards:
-                for base, folders, _ in os.walk(root):
+                for base, _, _ in os.walk(root):
                     self._add(base, root, matcher)
-                    folders[:] = [f for f in folders if f != "node_modules"]
         except HostError:
             os.close(self._fd)
             raise
