@@ -5,6 +5,17 @@ from typing import Literal, NamedTuple
 Kind = Literal["dir", "file", "socket", "fifo", "device", "link", "missing"]
 
 
+class Component(NamedTuple):
+    """A directory on the way to a path, as `lstat` saw it."""
+
+    path: str
+    uid: int
+    gid: int
+    mode: int  # permission bits
+    dev: int
+    ino: int
+
+
 class PathFact(NamedTuple):
     """One path, resolved once. Everything later uses `path`, never the text again."""
 
@@ -18,9 +29,12 @@ class PathFact(NamedTuple):
     ino: int = 0
     links: tuple[str, ...] = ()  # the symlinks on the way, as "link -> target"
     error: str = ""  # why it could not be read: names the blocking component and its mode
+    chain: tuple[Component, ...] = ()  # the directories above, "/" first
+    would_be: str = ""  # where a missing path would lie: the part that exists resolved
+    origin: str = ""  # "254:0/home/u": the file system and the path in it, the same for every bind
 
 
-FindKind = Literal["socket", "mask", "gitfile", "host-exec", "policy"]
+FindKind = Literal["socket", "fifo", "device", "mask", "gitfile", "host-exec", "policy"]
 
 
 class Find(NamedTuple):
@@ -28,9 +42,29 @@ class Find(NamedTuple):
 
     kind: FindKind
     path: str  # absolute path in the tree, the link itself where it is one
-    is_dir: bool
+    is_dir: bool  # a link's target is one
     target: str = ""  # a link's resolved target ("" where not a link); "?" where it dangles
-    detail: str = ""  # the pattern that matched, or where a gitfile points
+    detail: str = ""  # the pattern that matched, or why it is looked for
+    names: int = 1  # hard links of a masked file: others may be readable elsewhere
+
+
+class GitFile(NamedTuple):
+    """Where a `.git` file (or link) points, each resolved, "" where it does not exist."""
+
+    path: str  # of the `.git` file
+    gitdir: str
+    common: str  # the repository's own git directory; that of a submodule is its gitdir
+    acknowledged: bool  # the git directory names this worktree in return
+
+
+# File systems of ordinary files: a bind of one is what it seems (unlike proc or autofs).
+_PLAIN = """
+ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs reiserfs zfs tmpfs ramfs overlay aufs
+vfat exfat ntfs ntfs3 fuseblk hfsplus apfs udf iso9660 squashfs erofs
+nfs nfs4 cifs smb3 9p virtiofs ceph ecryptfs
+fuse.sshfs fuse.gocryptfs fuse.encfs fuse.mergerfs fuse.fuse-overlayfs
+"""
+PLAIN_FILESYSTEMS = frozenset(_PLAIN.split())
 
 
 class Submount(NamedTuple):
@@ -39,6 +73,7 @@ class Submount(NamedTuple):
     point: str
     fstype: str
     read_only: bool
+    at: PathFact = PathFact("", "", "missing")
 
 
 class TreeFact(NamedTuple):
@@ -47,9 +82,13 @@ class TreeFact(NamedTuple):
     source: str  # resolved
     finds: tuple[Find, ...]
     entries: int  # directory entries seen
-    unreadable: tuple[str, ...] = ()  # directories that could not be listed
+    unreadable: tuple[Component, ...] = ()  # directories that could not be listed
     casefold: bool = False  # names differ by case alone reach the same file here
     submounts: tuple[Submount, ...] = ()
+    masks: tuple[tuple[str, str], ...] = ()  # (directory, pattern below it) the walk looked for
+    gitfiles: tuple[GitFile, ...] = ()
+    too_deep: tuple[str, ...] = ()  # directories whose path is longer than PATH_MAX
+    at: PathFact | None = None  # a git directory that only the walk found (`git_links`)
 
 
 class HostFact(NamedTuple):
