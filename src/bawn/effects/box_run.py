@@ -7,14 +7,21 @@ from bawn.effects.outcome import Outcome
 from bawn.errors import BawnError
 from bawn.evidence import runlog
 from bawn.evidence.events import Ended, Observer, Started
-from bawn.facts.model import Facts, TreeFact
+from bawn.facts.model import Facts
 from bawn.plan.model import Plan
 
 
 def run(
-    plan: Plan, facts: Facts, *, secrets: dict[str, str], tty: bool, observer: Observer
+    plan: Plan,
+    facts: Facts,
+    *,
+    secrets: dict[str, str],
+    tty: bool,
+    observer: Observer,
+    host_exec: tuple[str, ...] = (),
 ) -> Ended:
     """Runs the plan in its engine. The plan has no errors (the caller has refused those).
+    `host_exec` are the policy's patterns of host-executed files that may change.
 
     Raises HostError or EngineError when the box could not be started; the log says so too.
     """
@@ -35,7 +42,7 @@ def run(
         failed = Outcome(error.exit_code, "engine", 0, notes=(error.message,))
         runlog.append(facts.state, _ended(run_id, failed, ()))
         raise
-    ended = _ended(run_id, outcome, _scan(plan, facts))
+    ended = _ended(run_id, outcome, _scan(plan, facts, host_exec))
     runlog.append(facts.state, ended)
     return ended
 
@@ -59,19 +66,16 @@ def _make_write_roots(plan: Plan) -> None:
         os.chown(path, plan.identity.host_uid, plan.identity.host_gid)
 
 
-def _scan(plan: Plan, facts: Facts) -> tuple[str, ...]:
-    """Host-executed files that the run made (DESIGN 3): the trees before, and again now."""
-    if not plan.scan:
-        return ()
+def _scan(plan: Plan, facts: Facts, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """Host-executed files that the run made or replaced (DESIGN 3)."""
     from bawn.facts import tree
-    from bawn.plan.mounts import after_run_scan
+    from bawn.plan.scan import after_run_scan
 
-    before = {fact.source: fact for fact in facts.trees}
-    new: list[str] = []
-    for source in plan.scan:
-        known = before.get(source, TreeFact(source, (), 0))
-        new += after_run_scan(known, tree.rescan(source))
-    return tuple(new)
+    return tuple(
+        change
+        for top in plan.scan
+        for change in after_run_scan(*tree.again(facts.trees, top), allowed)
+    )
 
 
 def _ended(run_id: str, outcome: Outcome, new: tuple[str, ...]) -> Ended:

@@ -7,6 +7,7 @@ from bawn.plan.model import Bind, EnvVar, Finding, Identity, Plan, Tmpfs
 from bawn.plan.mounts import compile_mounts
 from bawn.plan.oci import HOME
 from bawn.plan.rules import finding
+from bawn.plan.runtime_args import openers
 from bawn.policy.model import Policy, Profile
 
 BOX_ID = 1000  # seed 001: never root in the box
@@ -26,7 +27,7 @@ def compile_plan(
     What is wrong stands in `Plan.findings`; the caller refuses a plan with errors.
     """
     identity = identity_of(profile, facts)
-    mounts = compile_mounts(profile, facts, identity)
+    mounts = compile_mounts(profile, facts, identity.host_uid, identity.host_gid, policy.path)
     limits = plan_limits(profile, facts)
     argv = _command(profile, command, agent)
     shm = Tmpfs("/dev/shm", profile.limits.tmp, 0o1777, True)
@@ -148,19 +149,20 @@ def _findings(
     place = f"{policy.path or 'defaults'} profile.{profile.name}"
     found = list(agent.findings)
     if profile.engine == "gvisor" and facts.runsc.problem:
-        found.append(
-            Finding("BWN701", "error", "engine gvisor", facts.runsc.problem, facts.runsc.fix)
-        )
+        found.append(finding("BWN701", "engine gvisor", facts.runsc.problem, fix=facts.runsc.fix))
     if profile.engine == "docker":
         found += _docker_findings(profile, facts, place)
+    if profile.engine == "gvisor" and profile.image != "host" and not facts.image.rootfs:
+        found.append(finding("BWN709", place, f"no image {profile.image!r}"))
     if not argv:
-        found.append(finding("BWN703", place, profile=profile.name))
+        found.append(finding("BWN703", place, "no command was given and the profile has no agent"))
     for secret in profile.secrets:
         if secret.name not in facts.have_secrets:
             where = secret.file or "bawn's own environment"
-            found.append(finding("BWN704", place, name=secret.name, where=where))
+            text = f"{secret.name} is not in {where}"
+            found.append(finding("BWN704", place, text, name=secret.name))
     if profile.egress != "none":
-        found.append(finding("BWN705", place, egress=profile.egress))
+        found.append(finding("BWN705", place, f"egress = {profile.egress!r}"))
     return found
 
 
@@ -168,9 +170,12 @@ def _docker_findings(profile: Profile, facts: Facts, place: str) -> list[Finding
     docker = facts.docker
     if docker is None or docker.problem:
         problem = docker.problem if docker else "docker was not looked at"
-        return [Finding("BWN702", "error", "engine docker", problem, docker.fix if docker else "")]
-    if not any(r.name == "runsc" for r in docker.runtimes):
-        return [finding("BWN706", "engine docker")]
-    return [finding("BWN707", place)] if profile.image == "host" else []
-
-
+        return [finding("BWN702", "engine docker", problem, fix=docker.fix if docker else "")]
+    runtime = next((r for r in docker.runtimes if r.name == "runsc"), None)
+    if runtime is None:
+        return [finding("BWN706", "engine docker", "docker does not know the runtime runsc")]
+    found = [finding("BWN707", place, "engine docker needs an image")] if profile.image == "host" else []
+    opened = openers(runtime)
+    return found + [
+        finding("BWN710", "engine docker", f"runtime runsc has {arg}: {why}") for arg, why in opened
+    ]

@@ -92,10 +92,8 @@ def setup(profile: Profile, facts: Facts, words: tuple[str, ...] = ()) -> AgentS
     preset, fact = PRESETS[profile.agent], facts.agent
     if fact is None or not fact.executable:
         where = ", ".join(fact.searched[:6]) if fact else "nowhere"
-        missing = finding(
-            "BWN708", f"profile.{profile.name}.agent", agent=profile.agent, where=where,
-            install=preset.install,
-        )  # fmt: skip
+        text = f"no {profile.agent} in {where} or the usual places"
+        missing = finding("BWN708", f"profile.{profile.name}.agent", text, install=preset.install)
         return AgentSetup(findings=(missing,))
     workdir = next((p.path for p in facts.paths if p.asked == profile.workdir), "")
     asked = any(w == p or w.startswith(p + "=") for w in words for p in preset.permission)

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from bawn.facts import docker as docker_facts
 from bawn.facts import runsc as runsc_facts
 from bawn.facts.model import DockerFact, HostFact, RunscFact
+from bawn.plan.runtime_args import openers
 
 State = Literal["ok", "note", "fail"]
 
@@ -111,7 +112,7 @@ def _docker(docker: DockerFact, runsc: RunscFact, extras: Extras) -> list[Diagno
         text = "docker does not know the runtime runsc"
         return [*found, Diagnosis("BWD404", "docker", "fail", text, docker_facts.NO_RUNTIME)]
     found.append(Diagnosis("BWD404", "docker", "ok", f"runtime runsc is {runtime.path}"))
-    for arg, why in docker_facts.openers(runtime):
+    for arg, why in openers(runtime):
         text = f"runtime runsc has {arg}: {why}"
         found.append(Diagnosis("BWD405", "docker", "fail", text, "remove it from daemon.json"))
     old = 0 < runsc_facts.release_date(runsc.version) < runsc_facts.NETWORK_FIXED
