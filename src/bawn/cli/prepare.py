@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.effects import cache, process
 from bawn.errors import UsageError

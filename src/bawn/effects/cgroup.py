@@ -6,7 +6,7 @@ Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
 """
 
 import os
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.effects.names import cgroup_of
 from bawn.errors import HostError

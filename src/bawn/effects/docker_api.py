@@ -5,7 +5,7 @@ Over the daemon's Unix socket in 3 ms where there is one, else through the clien
 
 import json
 import os
-from typing import Any
+from bawn.typed import Any
 
 from bawn.effects import process
 from bawn.errors import EngineError, HostError

@@ -7,7 +7,7 @@ signal blocked, and nothing imported (`subprocess` costs 6 ms, more than the cal
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.errors import HostError
 

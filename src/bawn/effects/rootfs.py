@@ -6,6 +6,7 @@ what every user may read. Nothing of the home, nothing of /etc's secrets, no mac
 
 import os
 
+from bawn.digest import sha256_hex
 from bawn.errors import HostError
 from bawn.plan.model import Identity
 from bawn.plan.oci import HOME
@@ -51,10 +52,8 @@ def host_rootfs(state: str, identity: Identity, hostname: str) -> str:
 
     Raises HostError.
     """
-    import hashlib
-
-    stamp = hashlib.sha256(repr((2, identity.uid, identity.gid, hostname, _stamps())).encode())
-    path = f"{state}/rootfs/host-{stamp.hexdigest()[:16]}"
+    stamp = sha256_hex(repr((2, identity.uid, identity.gid, hostname, _stamps())).encode())
+    path = f"{state}/rootfs/host-{stamp[:16]}"
     if not os.path.isdir(path):
         try:
             _make(path, identity, hostname)

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.effects.atomic import write_atomic
 from bawn.errors import HostError

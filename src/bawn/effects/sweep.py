@@ -6,9 +6,8 @@ and empty control groups of engine gvisor, and containers of engine docker.
 
 import fcntl
 import os
-import shutil
 import time
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.effects.cgroup import remove_directory
 from bawn.effects.names import cgroup_of, run_paths
@@ -24,6 +23,8 @@ class Swept(NamedTuple):
 
 def sweep(runtime: str, host: HostFact) -> Swept:
     """Removes every dead run of this user. A run whose lock is held is alive and left alone."""
+    import shutil
+
     gone: list[str] = []
     stuck: list[str] = []
     for run_id in _runs(runtime):

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
+from bawn.typed import Any
 
 from bawn.errors import HostError
 from bawn.evidence.events import Ended, Started

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.errors import HostError
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any
+from bawn.typed import Any
 
 from bawn.errors import HostError
 from bawn.facts.model import DockerFact, DockerRuntime

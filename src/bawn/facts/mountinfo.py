@@ -6,7 +6,7 @@ it are the same, whatever they are called. Format: proc(5), proc_pid_mountinfo(5
 
 import re
 from bisect import bisect_left
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.errors import HostError
 from bawn.policy.pathtext import ancestors

@@ -7,7 +7,7 @@ sockets, policies, git's pointers, submounts.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.facts import mountinfo
 from bawn.facts.model import PathFact, Submount, TreeFact

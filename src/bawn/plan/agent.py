@@ -1,6 +1,6 @@
 """What an agent preset contributes to a plan. Filled by `teams.presets`, which plan cannot import."""
 
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.plan.model import Bind, Finding
 

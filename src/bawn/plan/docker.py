@@ -5,7 +5,7 @@ bawn's own `--name` and `--label` come last before the image, so that the contra
 
 import csv
 import io
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.errors import EngineError
 from bawn.plan.model import Bind, Plan, Tmpfs

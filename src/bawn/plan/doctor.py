@@ -1,6 +1,6 @@
 """Facts -> diagnoses: what is here, what is missing, and the line that mends it. Pure."""
 
-from typing import Literal, NamedTuple
+from bawn.typed import Literal, NamedTuple
 
 from bawn.facts import docker as docker_facts
 from bawn.facts import runsc as runsc_facts

@@ -5,10 +5,10 @@ with ASCII keys, for which `json.dumps` with sorted keys and no spaces is alread
 holds it against the `rfc8785` package).
 """
 
-import hashlib
 import json
-from typing import Any, Literal, NamedTuple
+from bawn.typed import Any, Literal, NamedTuple
 
+from bawn.digest import sha256_hex
 from bawn.policy.model import Egress, Engine, Mode
 
 Severity = Literal["error", "warning", "note"]
@@ -148,7 +148,7 @@ class Plan(NamedTuple):
     @property
     def id(self) -> str:
         """sha256 (hex) of the canonical form. Every record cites it."""
-        return hashlib.sha256(canonical(self.as_data())).hexdigest()
+        return sha256_hex(canonical(self.as_data()))
 
     @property
     def errors(self) -> tuple[Finding, ...]:

@@ -11,7 +11,7 @@ nothing is mounted in a masked directory, no mount can show what a mask hides.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.facts.model import PLAIN_FILESYSTEMS, Facts
 from bawn.plan import access

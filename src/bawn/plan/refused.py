@@ -12,7 +12,7 @@ An override lifts one refused path by name, for every mount; or, where it names 
 mount, what that source lies in. It never lifts bawn's own files, engines, `/` or the kernel's.
 """
 
-from typing import Literal, NamedTuple
+from bawn.typed import Literal, NamedTuple
 
 from bawn.facts.model import Facts, PathFact
 from bawn.plan.model import Finding

@@ -6,7 +6,7 @@ used for. Whatever is wrong with a source is a finding here, and the region is l
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.facts.model import Facts, PathFact, TreeFact
 from bawn.plan.model import Finding, Role

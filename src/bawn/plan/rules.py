@@ -4,7 +4,7 @@ BWN1xx refused paths, 2xx sources and targets, 3xx masks, 4xx files the host run
 6xx git directories, 7xx the run itself. `docs/mounts.md` shows this table (a test holds it to it).
 """
 
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.plan.model import Finding, Severity
 

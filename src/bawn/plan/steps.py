@@ -1,6 +1,6 @@
 """The steps of a plan, in order, each with `describe()`. `effects` executes; this only says. Pure."""
 
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.plan.model import Plan
 

@@ -5,7 +5,7 @@ The parser, the JSON Schema and docs/policy.md are all made from it.
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from bawn.typed import Any, NamedTuple
 
 from bawn.policy import hosts, pathtext, units
 from bawn.policy.model import DEFAULT_MASK, EGRESSES, ENGINES, MODES, Outbound

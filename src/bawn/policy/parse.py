@@ -1,9 +1,6 @@
 """Text -> Policy, or every problem of it at once. Strict: an unknown key is a problem."""
 
-import hashlib
-import tomllib
-from typing import Any
-
+from bawn.digest import sha256_hex
 from bawn.errors import PolicyError
 from bawn.policy import fields
 from bawn.policy.fields import REQUIRED, Field
@@ -19,6 +16,7 @@ from bawn.policy.model import (
     Secret,
     Wall,
 )
+from bawn.typed import Any
 
 _Path = tuple[str | int, ...]
 _TOP = ("version", "defaults", "wall", "profile", "outbound")
@@ -60,6 +58,8 @@ class _Reader:
 
 def parse_policy(text: str, path: str) -> Policy:
     """Reads a whole policy. Raises PolicyError whose `problems` are all there are, by line."""
+    import tomllib  # 10 ms with what it imports; a run without a policy file needs none
+
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -75,7 +75,7 @@ def default_policy() -> Policy:
     """What holds without a policy file: one profile, the defaults, the work directory."""
     reader = _Reader()
     profile = _profile("default", {}, {}, Limits(), reader)
-    return Policy("", hashlib.sha256(b"").hexdigest(), (profile,))
+    return Policy("", sha256_hex(b""), (profile,))
 
 
 def select(policy: Policy, name: str | None) -> Profile:
@@ -117,7 +117,7 @@ def _policy(data: dict[str, Any], path: str, text: str, reader: _Reader) -> Poli
     )
     if not profiles and not reader.problems:
         reader.problem(("profile",), "missing; write [profile.default]")
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    sha256 = sha256_hex(text.encode())
     return Policy(path, sha256, profiles, Wall(**wall), Outbound(**outbound))
 
 

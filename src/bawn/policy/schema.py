@@ -1,6 +1,6 @@
 """The JSON Schema of `bawn.toml` (draft 2020-12), made from the table of fields."""
 
-from typing import Any
+from bawn.typed import Any
 
 from bawn.policy import fields
 from bawn.policy.fields import REQUIRED, Field

@@ -7,7 +7,7 @@ and questions off, because the box is the boundary.
 
 import json
 from collections.abc import Callable
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 from bawn.facts.model import Facts
 from bawn.plan.agent import AgentSetup
