@@ -46,6 +46,7 @@ class Find(NamedTuple):
     target: str = ""  # a link's resolved target ("" where not a link); "?" where it dangles
     detail: str = ""  # the pattern that matched, or why it is looked for
     names: int = 1  # hard links of a masked file: others may be readable elsewhere
+    ino: int = 0  # of the entry itself: a file that was replaced during the run has another
 
 
 class GitFile(NamedTuple):

@@ -214,7 +214,7 @@ def observe(
         if text not in facts or facts[text].error:
             facts[text] = resolver.resolve(text, base)
     environ = os.environ if environ is None else environ
-    for row in refused.table(environ, home, (state, config, runtime)):
-        if row.path not in facts:
-            facts[row.path] = resolver.resolve(row.path)
+    for key, path in refused.asked(environ, (state, config, runtime)):
+        if key not in facts:
+            facts[key] = resolver.resolve(path)._replace(asked=key)
     return tuple(facts.values())

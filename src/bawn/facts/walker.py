@@ -288,11 +288,10 @@ class Walker:
         self, frame: _Frame, entry: os.DirEntry[str], why: str, kind: FindKind = "host-exec"
     ) -> None:
         path = self._path(frame, entry)
+        target, is_dir = "", entry.is_dir(follow_symlinks=False)
         if entry.is_symlink():
             target, is_dir = _target(path)
-            frame.tree.add(Find(kind, path, is_dir, target, why))
-        else:
-            frame.tree.add(Find(kind, path, entry.is_dir(follow_symlinks=False), "", why))
+        frame.tree.add(Find(kind, path, is_dir, target, why, ino=entry.inode()))
 
     def _watched(self, frame: _Frame, entry: os.DirEntry[str], key: str) -> None:
         """A bawn.toml, or a `.git` that is no directory."""

@@ -137,6 +137,7 @@ class Plan(NamedTuple):
     settings: tuple[tuple[str, str], ...]  # (path below HOME, text written there)
     overrides: tuple[tuple[str, str], ...]  # (path, reason) in force
     findings: tuple[Finding, ...]
+    creates: tuple[str, ...] = ()  # host directories made at the start, parents first
 
     def as_data(self) -> dict[str, Any]:
         """The plan as plain JSON data, field names as above."""

@@ -4,7 +4,7 @@ Each is refused in both directions: a mount of it, of anything inside it, and of
 holds it. Where the scope is "self" what lies inside is ordinary (a project in the home directory).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 
@@ -95,16 +95,34 @@ REFUSED_ENV: tuple[tuple[str, str, str, bool], ...] = (
 )
 
 
-def table(environ: Mapping[str, str], home: str, own: tuple[str, ...]) -> tuple[Refused, ...]:
-    """All that is refused here: the table, what `environ` names, and bawn's `own` directories.
+_BY_PATH = {row.path: row for row in REFUSED}
+_BY_ENV = {name: (rule, why, lift) for name, rule, why, lift in REFUSED_ENV}
+OWN = "bawn"  # stands where a variable's name would, for bawn's own directories
 
-    Where `home` is /root (the invoker is root), /root is a home directory like any other.
+
+def asked(environ: Mapping[str, str], own: Iterable[str]) -> list[tuple[str, str]]:
+    """Everything that is refused here, as (key for `row`, path as a policy would write it).
+
+    The key is the path of the table, or "$NAME=path" (no policy can write that) for what `environ`
+    names and for bawn's `own` directories.
     """
-    found = []
-    for name, rule, why, lift in REFUSED_ENV:
+    found = [(row.path, row.path) for row in REFUSED]
+    found += [(f"${OWN}={path}", path) for path in own if path]
+    for name in _BY_ENV:
         for text in environ.get(name, "").removeprefix("unix://").split(":"):
             if text.startswith("/") and text.strip("/"):
-                found.append(Refused(text, rule, f"{why} (${name})", "tree", lift))
-    mine = (Refused(path, "BWN110", _OWN, "tree", lift=False) for path in own if path)
-    rows = (row for row in REFUSED if row.path != "/root" or home != "/root")
-    return (*mine, *rows, *found)
+                found.append((f"${name}={text}", text))
+    return found
+
+
+def row(key: str) -> Refused | None:
+    """The row that a key of `asked` stands for, None for any other text."""
+    if not key.startswith("$"):
+        return _BY_PATH.get(key)
+    name, _, path = key[1:].partition("=")
+    if name == OWN:
+        return Refused(path, "BWN110", _OWN, lift=False)
+    if name not in _BY_ENV:
+        return None
+    rule, why, lift = _BY_ENV[name]
+    return Refused(path, rule, f"{why} (${name})", lift=lift)

@@ -1,0 +1,176 @@
+"""Which mounts are refused: compared in every way that a path can be known by. Pure.
+
+`policy.refused` is the table. A mount is refused when it is a refused path, lies in one, or holds
+one, and "is" means: the same path by whole components (folded, in a tree that ignores case), the
+same (device, inode), or the same place in the same file system (so that no bind mount has a new
+name for `~/.ssh`). Refused paths that do not exist yet count: they may appear during the run.
+
+Another user's home is refused too: a directory beside the invoker's home, or below /home or
+/Users, that belongs to somebody who is neither the invoker nor root.
+
+An override lifts one refused path by name, for every mount; or, where it names the source of a
+mount, what that source lies in. It never lifts bawn's own files, engines, `/` or the kernel's.
+"""
+
+from typing import Literal, NamedTuple
+
+from bawn.facts.model import Facts, PathFact
+from bawn.plan.model import Finding
+from bawn.plan.rules import finding
+from bawn.policy import refused as policy_refused
+from bawn.policy.model import Override, Profile
+from bawn.policy.pathtext import ancestors, expand, within
+from bawn.policy.patterns import normal
+from bawn.policy.refused import Refused
+
+Relation = Literal["is", "lies in", "holds"]
+Key = tuple[str, object]
+
+
+class Hit(NamedTuple):
+    row: Refused
+    relation: Relation
+    where: str  # the refused path, resolved
+
+
+def keys(fact: PathFact, path: str, fold: bool) -> list[list[Key]]:
+    """The ways in which `fact` is known, each from itself upwards."""
+    ways: list[list[Key]] = [[("path", above) for above in ancestors(path)]]
+    if fold:
+        ways.append([("fold", normal(above, True)) for above in ancestors(path)])
+    if fact.path:
+        ids: list[Key] = [("id", (one.dev, one.ino)) for one in reversed(fact.chain)]
+        ways.append([("id", (fact.dev, fact.ino)), *ids])
+    else:  # nothing there yet: by the directories above it only
+        ways.append([("path", path), *(("id", (one.dev, one.ino)) for one in reversed(fact.chain))])
+    device, slash, rest = fact.origin.partition("/")
+    if slash:
+        ways.append([("origin", (device, above)) for above in ancestors(f"/{rest}")])
+    return ways
+
+
+class Refusals:
+    """The refused paths of this host, and the profile's overrides."""
+
+    def __init__(self, profile: Profile, facts: Facts) -> None:
+        self._home = facts.host.home
+        self._uid = facts.host.invoker_uid
+        self._at: dict[Key, list[Hit]] = {}
+        self._above: dict[Key, list[Hit]] = {}
+        self._fold = any(tree.casefold for tree in facts.trees)
+        asked = {fact.asked: fact for fact in facts.paths}
+        for row, fact in _rows(asked, facts):
+            self._add(row, fact)
+        self._overrides: list[tuple[Override, PathFact]] = []
+        for override in profile.overrides:
+            text = expand(override.path, self._home)
+            fact = asked.get(override.path, PathFact(override.path, text, "missing"))
+            self._overrides.append((override, fact))
+        self.used: dict[str, Override] = {}
+
+    def _add(self, row: Refused, fact: PathFact) -> None:
+        text = expand(row.path, self._home).rstrip("/") or "/"
+        place = fact.path or fact.would_be or text
+        for path in dict.fromkeys((place, fact.would_be or place, text)):
+            for way in keys(fact, path, self._fold):
+                self._at.setdefault(way[0], []).append(Hit(row, "is", place))
+                for key in way[1:]:
+                    self._above.setdefault(key, []).append(Hit(row, "holds", place))
+
+    def hits(self, fact: PathFact) -> list[Hit]:
+        """Every refused path that `fact` is, lies in or holds, each once."""
+        found: dict[tuple[str, str], Hit] = {}
+        for way in keys(fact, fact.path or fact.would_be, self._fold):
+            for steps, key in enumerate(way):
+                for hit in self._at.get(key, ()):
+                    if steps and hit.row.scope == "self":
+                        continue
+                    relation: Relation = "lies in" if steps else "is"
+                    found.setdefault((hit.row.rule, hit.where), hit._replace(relation=relation))
+            for hit in self._above.get(way[0], ()):
+                found.setdefault((hit.row.rule, hit.where), hit)
+        foreign = self._other_home(fact)
+        if foreign:
+            found.setdefault(("BWN112", foreign.where), foreign)
+        return list(found.values())
+
+    def _other_home(self, fact: PathFact) -> Hit | None:
+        parents = {"/home", "/Users", self._home[: self._home.rindex("/")] or "/home"}
+        steps = [(one.path, one.uid) for one in fact.chain]
+        steps += [(fact.path, fact.uid)] if fact.path else []
+        for path, uid in steps:
+            above = path[: path.rindex("/")]
+            if above in parents and path != self._home and uid not in (self._uid, 0):
+                row = Refused(path, "BWN112", f"the home of another user (uid {uid})")
+                return Hit(row, "is" if path == fact.path else "lies in", path)
+        return None
+
+    def check(self, fact: PathFact, place: str) -> list[Finding]:
+        """A finding for each rule that refuses `fact`, overrides counted in (and noted as used)."""
+        by_rule: dict[str, list[Hit]] = {}
+        for hit in self.hits(fact):
+            if not self._lifted(hit, fact):
+                by_rule.setdefault(hit.row.rule, []).append(hit)
+        return [
+            self._finding(rule, hits, fact.path or fact.would_be, place)
+            for rule, hits in sorted(by_rule.items())
+        ]
+
+    def _lifted(self, hit: Hit, fact: PathFact) -> bool:
+        for override, lifts in self._overrides:
+            where = lifts.path or lifts.would_be
+            named = where == hit.where or expand(override.path, self._home) == hit.row.path
+            whole = hit.relation != "holds" and where == fact.path
+            if (named or whole) and hit.row.lift:
+                self.used[override.path] = override
+                return True
+        return False
+
+    def _finding(self, rule: str, hits: list[Hit], path: str, place: str) -> Finding:
+        first = next((hit for hit in hits if hit.relation != "holds"), hits[0])
+        more = f" (and {len(hits) - 1} more of this kind)" if len(hits) > 1 else ""
+        is_it = first.relation == "is" and first.where == path
+        what = "is refused" if is_it else f"{first.relation} {first.where}{more}, which is refused"
+        message = f"{path} {what}: {first.row.why}"
+        return finding(rule, place, message, refused=first.where)
+
+    def about_overrides(self, profile_place: str) -> list[Finding]:
+        """What is to be said of each override, once every mount was checked."""
+        found = []
+        for override, fact in self._overrides:
+            place = f"{profile_place} {override.path}"
+            where = fact.path or fact.would_be
+            hits = self.hits(fact)
+            fixed = [hit for hit in hits if not hit.row.lift and hit.relation != "holds"]
+            if fixed:
+                found.append(finding("BWN121", place, f"{where} stays refused: {fixed[0].row.why}"))
+            elif override.path in self.used:
+                message = f"{where} is mounted against the rule: {override.reason}"
+                found.append(finding("BWN122", place, message))
+            else:
+                found.append(finding("BWN120", place, f"no mount needs {override.path} lifted"))
+        return found
+
+
+def _rows(asked: dict[str, PathFact], facts: Facts) -> list[tuple[Refused, PathFact]]:
+    """Every refused path with its fact; one that was not observed still counts by its text."""
+    home = facts.host.home
+    rows = []
+    for key, fact in asked.items():
+        row = policy_refused.row(key)
+        if row:
+            rows.append((row, fact))
+    known = {row.path for row, _ in rows}
+    for row in policy_refused.REFUSED:
+        if row.path not in known:
+            rows.append((row, PathFact(row.path, "", "missing", would_be=expand(row.path, home))))
+    for path in (facts.state, facts.runtime):
+        row = policy_refused.row(f"${policy_refused.OWN}={path}") if path else None
+        if row and path not in known:
+            rows.append((row, PathFact(path, "", "missing", would_be=path)))
+    # The invoker is root, or lives below /root: that is a home then, not a system directory.
+    return [
+        (row, fact)
+        for row, fact in rows
+        if row.path != "/root" or not (fact.path == home or within(home, "/root"))
+    ]
