@@ -31,6 +31,7 @@ _WHY = {
     "git-link": "the repository's git directory",
     "bawn": "bawn's own",
 }
+_FOLDED = ("mask", "protect", "pin")
 _LISTED = 12  # masks or protected files below one mount that are shown one by one
 
 
@@ -126,16 +127,15 @@ def _lines(node: _Node, lead: str, above: str, colour: bool) -> Iterator[str]:
     if isinstance(mount, Bind) and mount.role != "mask" and mount.source != mount.target:
         why = f"{why}, from {mount.source}".lstrip(", ")
     yield f"{lead}{_paint(mode, colour)}  {escaped(name)}" + (f"  ({escaped(why)})" if why else "")
-    shown: dict[str, int] = {}
+    left: dict[str, int] = {}
     for child in node.inside:
-        role = child.mount.role
-        shown[role] = shown.get(role, 0) + 1
-        if shown[role] <= _LISTED or role in ("mount", "write-root", "workdir") or child.inside:
+        role: str = child.mount.role
+        left[role] = left.get(role, _LISTED) - 1
+        if left[role] >= 0 or role not in _FOLDED or child.inside:
             yield from _lines(child, lead + "    ", mount.target, colour)
-    for role, count in shown.items():
-        left = count - _LISTED
-        if left > 0 and role not in ("mount", "write-root", "workdir"):
-            yield f"{lead}    ... and {left} more ({_WHY.get(role, role)})"
+    for role, count in left.items():
+        if count < 0 and role in _FOLDED:
+            yield f"{lead}    ... and {-count} more ({_WHY[role]})"
 
 
 def _never(plan: Plan) -> str:

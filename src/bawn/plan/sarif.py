@@ -53,11 +53,8 @@ def _result(one: Finding, index: int) -> dict[str, Any]:
         "ruleId": one.rule,
         "ruleIndex": index,
         "level": one.severity,
-        "kind": "fail" if one.severity != "note" else "informational",
         "message": {"text": text},
     }
-    if one.severity == "note":
-        result["level"] = "none"  # SARIF 3.27.10: with a kind other than fail, level is none
     location = _location(one.place)
     if location:
         result["locations"] = [location]
@@ -68,7 +65,7 @@ def _location(place: str) -> dict[str, Any]:
     """A place in the policy, a path on the host, or the name of a field."""
     file, colon, rest = place.partition(":")
     line, _, field = rest.partition(" ")
-    if colon and line.isdigit() and int(line) > 0 and "/" not in field.split(" ")[0]:
+    if colon and line.isdigit() and int(line) > 0 and "/" not in file:
         return {
             "physicalLocation": {
                 "artifactLocation": {"uri": _uri(file)},
