@@ -107,6 +107,7 @@ class HostFact(NamedTuple):
     pid_max: int
     memory: int  # bytes
     cpus: int
+    swap_note: str = ""  # why a box's swap cannot be bounded (v1 without swap accounting)
 
 
 class RunscFact(NamedTuple):

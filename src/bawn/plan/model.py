@@ -92,7 +92,7 @@ class LimitPlan(NamedTuple):
 
     name: str  # a field of policy.model.Limits
     value: int
-    by: str  # "cgroup", "gvisor", "rlimit", "bawn", "docker" or "nothing"
+    by: str  # "cgroup", "gvisor", "affinity", "bawn", "docker" or "nothing"
     holds: bool
     note: str = ""
 
@@ -136,6 +136,8 @@ class Plan(NamedTuple):
     seed: tuple[tuple[str, str], ...]  # (path below HOME, host file copied there)
     settings: tuple[tuple[str, str], ...]  # (path below HOME, text written there)
     overrides: tuple[tuple[str, str], ...]  # (path, reason) in force
+    home_dirs: tuple[str, ...]  # made below HOME at start, parents first
+    creates: tuple[str, ...]  # missing write roots that are made on the host first
     findings: tuple[Finding, ...]
     creates: tuple[str, ...] = ()  # host directories made at the start, parents first
 

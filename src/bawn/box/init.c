@@ -1,0 +1,203 @@
+/*
+ * init: PID 1 of every box.
+ *
+ *     init [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
+ *
+ *     -e NAME   keep this environment variable; with none given, all are kept (an image brings its own)
+ *     -d NAME   make this directory below $HOME (one level at a time, a parent first)
+ *     -s DIR    copy this tree into $HOME
+ *
+ * In this order: proves that its kernel is gVisor's (a runtime named "runsc" that is really runc
+ * must not run anything), gives up every privilege it might have been left, fills $HOME, and runs COMMAND as a child in a process group of its own. Then it reaps whatever is
+ * orphaned, forwards every signal to that group, and ends with the command's status; the kernel
+ * ends the rest of the box with it.
+ *
+ * Exit status: the command's own; 128+n for signal n; 125 this is not gVisor or the seed could not
+ * be copied; 126 COMMAND cannot be executed; 127 COMMAND was not found.
+ *
+ * Static and free of dependencies: it runs in any image, before anything of the image does.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/klog.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EXIT_BOX = 125, EXIT_NOEXEC = 126, EXIT_NOTFOUND = 127 };
+
+__attribute__((noreturn, format(printf, 2, 3)))
+static void fail(int status, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fputs("bawn: ", stderr);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+	va_end(args);
+	exit(status);
+}
+
+/* gVisor's uname is a constant of its source (pkg/sentry/kernel/version.go); newer releases name
+ * themselves. Its kernel log is made up and says so. Either is proof; the host's kernel has neither. */
+static int is_gvisor(void)
+{
+	struct utsname name;
+	static char log[16384];
+	if (uname(&name) == 0 && (strstr(name.version, "Sun Jan 10 15:06:54 PST 2016") ||
+				  strstr(name.release, "gvisor")))
+		return 1;
+	int got = klogctl(3 /* SYSLOG_ACTION_READ_ALL */, log, sizeof log - 1);
+	return got > 0 && strstr(log, "Starting gVisor") != NULL;
+}
+
+static void drop_privileges(void)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
+	for (int cap = 0; cap <= 63; cap++)
+		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); /* EPERM where it is empty already */
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (syscall(SYS_capset, &header, none) != 0)
+		fail(EXIT_BOX, "cannot drop capabilities: %s", strerror(errno));
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		fail(EXIT_BOX, "cannot set no-new-privileges: %s", strerror(errno));
+}
+
+static void copy_file(int from_dir, int to_dir, const char *name)
+{
+	char buffer[65536];
+	int in = openat(from_dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int out = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (in < 0 || out < 0)
+		fail(EXIT_BOX, "cannot copy %s into the home: %s", name, strerror(errno));
+	for (ssize_t got; (got = read(in, buffer, sizeof buffer)) != 0;)
+		if (got < 0 || write(out, buffer, got) != got)
+			fail(EXIT_BOX, "cannot copy %s into the home: %s", name, strerror(errno));
+	close(in);
+	close(out);
+}
+
+/* Copies the tree below `from` into `to`: directories 0700, files 0600. Closes both. */
+static void copy_tree(int from, int to)
+{
+	DIR *dir = from < 0 ? NULL : fdopendir(from);
+	if (!dir || to < 0)
+		fail(EXIT_BOX, "cannot copy the seed into the home: %s", strerror(errno));
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		struct stat st;
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if (fstatat(from, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			fail(EXIT_BOX, "cannot read the seed: %s", strerror(errno));
+		if (S_ISDIR(st.st_mode)) {
+			if (mkdirat(to, entry->d_name, 0700) != 0 && errno != EEXIST)
+				fail(EXIT_BOX, "cannot make %s in the home: %s", entry->d_name,
+				     strerror(errno));
+			copy_tree(openat(from, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+				  openat(to, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		} else {
+			copy_file(from, to, entry->d_name);
+		}
+	}
+	closedir(dir);
+	close(to);
+}
+
+/* Drops every variable that is not in the list of `count` names. */
+static void keep_only(char **names, int count)
+{
+	if (count == 0)
+		return;
+	char **to = environ;
+	for (char **from = environ; *from; from++)
+		for (int i = 0; i < count; i++) {
+			size_t length = strlen(names[i]);
+			if (!strncmp(*from, names[i], length) && (*from)[length] == '=') {
+				*to++ = *from;
+				break;
+			}
+		}
+	*to = NULL;
+}
+
+static void run_command(char **argv, const sigset_t *mask)
+{
+	setpgid(0, 0);
+	if (isatty(0)) {
+		signal(SIGTTOU, SIG_IGN);
+		tcsetpgrp(0, getpid());
+		signal(SIGTTOU, SIG_DFL);
+	}
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	close_range(3, ~0U, 0);
+	execvp(argv[0], argv);
+	int status = errno == ENOENT || errno == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
+	fprintf(stderr, "bawn: cannot run %s in the box: %s\n", argv[0], strerror(errno));
+	_exit(status);
+}
+
+static int status_of(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int main(int argc, char **argv)
+{
+	const char *home = getenv("HOME"), *seed = NULL;
+	char **kept = calloc(argc, sizeof *kept);
+	int keeping = 0, option, at_home = home ? open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (!is_gvisor())
+		fail(EXIT_BOX, "this kernel is not gVisor's: the runtime is not runsc; nothing was run");
+	drop_privileges();
+	while ((option = getopt(argc, argv, "+d:e:s:")) != -1) {
+		if (option == 'd' && mkdirat(at_home, optarg, 0700) != 0 && errno != EEXIST)
+			fail(EXIT_BOX, "cannot make %s in the home: %s", optarg, strerror(errno));
+		if (option == 'e' && kept)
+			kept[keeping++] = optarg;
+		if (option == 's')
+			seed = optarg;
+		if (option == '?')
+			exit(EXIT_BOX);
+	}
+	if (optind >= argc)
+		fail(EXIT_BOX, "usage: init [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
+	if (seed)
+		copy_tree(open(seed, O_RDONLY | O_DIRECTORY | O_CLOEXEC), at_home);
+
+	keep_only(kept, keeping);
+
+	sigset_t all, before;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid_t child = fork();
+	if (child < 0)
+		fail(EXIT_BOX, "cannot fork: %s", strerror(errno));
+	if (child == 0)
+		run_command(argv + optind, &before);
+	setpgid(child, child); /* in both processes: whichever is first */
+
+	for (;;) {
+		siginfo_t info;
+		int number = sigwaitinfo(&all, &info);
+		if (number == SIGCHLD) {
+			int status;
+			for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+				if (pid == child)
+					return status_of(status);
+		} else if (number > 0) {
+			kill(-child, number);
+		}
+	}
+}

@@ -1,0 +1,427 @@
+/*
+ * launch: the last step outside. Makes the cage in which runsc itself runs, then runs it.
+ *
+ *     launch [-c FILE]... [-u UID:GID] [-m FILE] -- RUNSC [ARG...]
+ *
+ *     -c FILE   a cgroup.procs to join (one for each v1 controller, one for v2)
+ *     -u U:G    rootless: make a user namespace in which uid U and gid G are 0
+ *     -m FILE   late masks, see below
+ *
+ * What the cage is, and why:
+ *
+ *   cgroup     joined here, so that runsc can be told --ignore-cgroups: 20 ms less, and the limits
+ *              hold for runsc's own start too.
+ *   PID ns     runsc is PID 1 of it, and dies with bawn (PR_SET_PDEATHSIG twice over): the kernel
+ *              ends sandbox and gofer, however bawn ended. Nothing is left to sweep but files.
+ *   mount ns   private, with the /proc of that PID namespace.
+ *   seccomp    membarrier(2) answers ENOSYS: each Go start registers for it and waits 15 ms for an
+ *              RCU grace period; Go and the Sentry have a fall-back. It takes a syscall away and
+ *              adds none. (The box's own membarrier is trapped by systrap before this filter counts:
+ *              seccomp(2), SECCOMP_RET_TRAP precedes SECCOMP_RET_ERRNO.)
+ *   fgetxattr  answers ENOTSUP: on a symlink runsc's descriptor is O_PATH, the kernel says EBADF, and
+ *              every `ls -l` in the box would end with an error. Extended attributes are lost to the
+ *              box; no agent tool was found that needs them.
+ *   late masks With -m, openat(2) of runsc's processes is checked by name (seccomp_unotify(2)). A
+ *              mount over a masked file falls off when the host replaces that file (the Sentry
+ *              drops the mount with the old inode), and a file made later has no mount at all; a
+ *              name that cannot be opened stays hidden in both cases. Sentry and gofer open one
+ *              component at a time, relative to a directory descriptor, so the name is the last
+ *              component. They are not the adversary: were they taken over, the wall would be down.
+ *
+ * The -m file holds lines, each a type, a space and a value:
+ *     r DIR        the following lines speak of names below this host directory
+ *     n GLOB       names at any depth (fnmatch(3))
+ *     p GLOB       a path relative to DIR
+ *     k DEV:INO    a file that is covered by a mount: may be opened, so that the mount can be made
+ *
+ * SIGRTMAX ends the whole cage at once; every other signal is passed on to runsc.
+ *
+ * Exit status: runsc's own; 128+n where a signal ended it; 125 where the cage could not be made.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* linux/seccomp.h of 6.6; older kernels refuse it, and the check is a little slower there. */
+#ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#endif
+
+enum { EXIT_CAGE = 125 };
+
+__attribute__((noreturn))
+static void fail(const char *what, const char *which)
+{
+	fprintf(stderr, "bawn-launch: %s %s: %s\n", what, which, strerror(errno));
+	exit(EXIT_CAGE);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	size_t length = strlen(text);
+	if (fd < 0 || write(fd, text, length) != (ssize_t)length)
+		fail("cannot write", path);
+	close(fd);
+}
+
+/* ---- late masks ---------------------------------------------------------------------------- */
+
+struct rule {
+	char type;
+	const char *value;
+	dev_t dev; /* of the root directory; of the covered file for 'k' */
+	ino_t ino;
+};
+
+static struct rule *rules;
+static size_t rule_count;
+
+static void malformed(const char *path)
+{
+	errno = EINVAL;
+	fail("malformed line in", path);
+}
+
+static void read_masks(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	if (!file)
+		fail("cannot read", path);
+	struct stat root = { 0 };
+	char *line = NULL;
+	size_t size = 0;
+	for (ssize_t length; (length = getline(&line, &size, file)) > 0;) {
+		if (line[length - 1] == '\n')
+			line[--length] = 0;
+		if (length < 3 || line[1] != ' ')
+			malformed(path);
+		const char *value = strdup(line + 2);
+		rules = reallocarray(rules, rule_count + 1, sizeof *rules);
+		if (!rules || !value)
+			fail("out of memory for", path);
+		struct rule rule = { line[0], value, root.st_dev, root.st_ino };
+		unsigned long long dev, ino;
+		switch (line[0]) {
+		case 'r':
+			if (stat(value, &root) != 0)
+				fail("cannot stat", value);
+			continue;
+		case 'k':
+			if (sscanf(value, "%llu:%llu", &dev, &ino) != 2)
+				malformed(path);
+			rule.dev = dev;
+			rule.ino = ino;
+			break;
+		case 'n':
+		case 'p':
+			if (root.st_ino)
+				break;
+			/* fall through */
+		default:
+			malformed(path);
+		}
+		rules[rule_count++] = rule;
+	}
+	free(line);
+	fclose(file);
+}
+
+static int covered_by_mount(int dir, const char *name)
+{
+	struct stat st;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return 0;
+	for (size_t i = 0; i < rule_count; i++)
+		if (rules[i].type == 'k' && rules[i].dev == st.st_dev && rules[i].ino == st.st_ino)
+			return 1;
+	return 0;
+}
+
+static const char *path_of(int fd, char *buffer, size_t size)
+{
+	char link[64];
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	ssize_t length = readlink(link, buffer, size - 1);
+	buffer[length < 0 ? 0 : length] = 0;
+	return buffer;
+}
+
+/* Walks from `dir` upwards to the rule's root; is `name` in `dir` what the rule means? The root is
+ * known by device and inode, since runsc's processes see it in a mount namespace of their own. */
+static int applies(const struct rule *rule, int dir, const char *name)
+{
+	char here[PATH_MAX], top[PATH_MAX], relative[2 * PATH_MAX];
+	int at = dup(dir), found = 0;
+	for (int depth = 0; at >= 0 && depth < 512; depth++) {
+		struct stat st, above;
+		if (fstat(at, &st) != 0)
+			break;
+		if (st.st_dev == rule->dev && st.st_ino == rule->ino) {
+			found = 1;
+			break;
+		}
+		int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (up >= 0 && fstat(up, &above) == 0 && above.st_dev == st.st_dev &&
+		    above.st_ino == st.st_ino) {
+			close(up);
+			break;
+		}
+		close(at);
+		at = up;
+	}
+	if (found && rule->type == 'p') {
+		size_t length = strlen(path_of(at, top, sizeof top));
+		const char *tail = path_of(dir, here, sizeof here) + length;
+		snprintf(relative, sizeof relative, "%s%s%s", tail + (*tail == '/'), *tail ? "/" : "",
+			 name);
+		found = strncmp(top, here, length) != 0 || fnmatch(rule->value, relative, 0) == 0;
+	}
+	if (at >= 0)
+		close(at);
+	return found;
+}
+
+/* Is `path`, opened relative to descriptor `dirfd` of process `pid`, masked? The cheap test (the
+ * name alone) comes first: nearly every open ends there. What cannot be read is masked. */
+static int masked(pid_t pid, int dirfd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	char link[64];
+	int dir = -1, result = 0;
+	if (dirfd == AT_FDCWD)
+		return 0; /* runsc's own start: nothing that the box names is opened so */
+	for (size_t i = 0; i < rule_count && !result; i++) {
+		const struct rule *rule = &rules[i];
+		if (rule->type == 'k')
+			continue;
+		const char *last = strrchr(rule->value, '/');
+		if (fnmatch(last ? last + 1 : rule->value, name, 0) != 0)
+			continue;
+		if (dir < 0) {
+			snprintf(link, sizeof link, "/proc/%d/fd/%d", pid, dirfd);
+			dir = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
+			if (dir < 0 || slash)
+				return 1;
+		}
+		result = applies(rule, dir, name);
+	}
+	result = result && !covered_by_mount(dir, name);
+	if (dir >= 0)
+		close(dir);
+	return result;
+}
+
+/* Copies the string at `address` of process `pid`; 0 where it cannot be read. A page at a time: the
+ * string may end just before an unmapped one. */
+static int read_string(pid_t pid, unsigned long address, char *into, size_t size)
+{
+	for (size_t got = 0; got < size;) {
+		size_t chunk = 4096 - ((address + got) & 4095);
+		if (chunk > size - got)
+			chunk = size - got;
+		struct iovec here = { into + got, chunk };
+		struct iovec there = { (void *)(address + got), chunk };
+		ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+		if (n <= 0)
+			return 0;
+		if (memchr(into + got, 0, n))
+			return 1;
+		got += n;
+	}
+	return 0;
+}
+
+/* A thread of its own, in blocking calls: a check costs one round trip of two context switches. */
+static void *answer(void *argument)
+{
+	int listener = *(int *)argument;
+	char path[PATH_MAX];
+	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	for (;;) {
+		struct seccomp_notif request = { 0 };
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) != 0) {
+			if (errno == EINTR)
+				continue;
+			if (errno == ENOENT) { /* the caller was killed, or nobody is left */
+				struct pollfd left = { listener, POLLIN, 0 };
+				if (poll(&left, 1, -1) >= 0 && !(left.revents & POLLHUP))
+					continue;
+			}
+			return NULL;
+		}
+		struct seccomp_notif_resp response = { .id = request.id };
+		if (read_string(request.pid, request.data.args[1], path, sizeof path) &&
+		    !masked(request.pid, (int)request.data.args[0], path))
+			response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+		else
+			response.error = -EACCES;
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+	}
+}
+
+/* ---- the cage ------------------------------------------------------------------------------ */
+
+static int install_filter(int notify)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fgetxattr, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTSUP),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, notify ? SYS_openat : ~0U, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof code / sizeof *code, code };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		fail("cannot set", "no-new-privileges");
+	int fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			 notify ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0, &program);
+	if (fd < 0)
+		fail("cannot install", "the seccomp filter");
+	return fd;
+}
+
+static void send_fd(int socket, int fd)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof fd)] = { 0 };
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+				  .msg_controllen = sizeof control };
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(header), &fd, sizeof fd);
+	if (sendmsg(socket, &message, 0) != 1)
+		fail("cannot hand over", "the seccomp listener");
+}
+
+static int receive_fd(int socket)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+				  .msg_controllen = sizeof control };
+	int fd = -1;
+	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+	return fd;
+}
+
+/* In the child: PID 1 of its namespace. Does not return. */
+static void enter(char **argv, const char *user, int notify, int socket, const sigset_t *mask)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	char byte;
+	if (user) {
+		unsigned uid, gid;
+		char map[64];
+		if (sscanf(user, "%u:%u", &uid, &gid) != 2) {
+			errno = EINVAL;
+			fail("cannot read", user);
+		}
+		write_file("/proc/self/setgroups", "deny");
+		snprintf(map, sizeof map, "0 %u 1", uid);
+		write_file("/proc/self/uid_map", map);
+		snprintf(map, sizeof map, "0 %u 1", gid);
+		write_file("/proc/self/gid_map", map);
+	}
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		fail("cannot make private", "the mount namespace");
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
+		fail("cannot mount", "/proc in a PID namespace of its own");
+	int fd = install_filter(notify);
+	if (notify) {
+		send_fd(socket, fd);
+		/* The parent answers from here on; wait until it holds the listener. */
+		if (read(socket, &byte, 1) != 1)
+			fail("cannot hear", "the parent");
+		close(fd);
+	}
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execv(argv[0], argv);
+	fail("cannot run", argv[0]);
+}
+
+int main(int argc, char **argv)
+{
+	const char *user = NULL, *masks = NULL;
+	int option, sockets[2] = { -1, -1 }, listener = -1;
+	pid_t parent = getppid();
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != parent)
+		return EXIT_CAGE;
+	while ((option = getopt(argc, argv, "+c:u:m:")) != -1) {
+		switch (option) {
+		case 'c': write_file(optarg, "0"); break;
+		case 'u': user = optarg; break;
+		case 'm': masks = optarg; break;
+		default: return EXIT_CAGE;
+		}
+	}
+	if (optind >= argc) {
+		errno = EINVAL;
+		fail("no command", "to run");
+	}
+	if (masks)
+		read_masks(masks);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+		fail("cannot make", "a socket pair");
+
+	sigset_t all, before;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	sigemptyset(&before); /* runsc starts with none blocked, whatever bawn blocks */
+	unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | (user ? CLONE_NEWUSER : 0);
+	pid_t child = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
+	if (child < 0)
+		fail("cannot make", user ? "user, PID and mount namespaces" : "PID and mount namespaces");
+	if (child == 0)
+		enter(argv + optind, user, masks != NULL, sockets[1], &before);
+	close(sockets[1]);
+	if (masks)
+		listener = receive_fd(sockets[0]); /* -1: the child is gone; its status says why */
+	if (listener >= 0) {
+		pthread_t thread;
+		if (pthread_create(&thread, NULL, answer, &listener) != 0)
+			fail("cannot start", "the mask thread");
+		if (write(sockets[0], "", 1) != 1)
+			fail("cannot answer", "the child");
+	}
+	for (;;) {
+		siginfo_t info;
+		int number = sigwaitinfo(&all, &info), status;
+		if (number == SIGCHLD && waitpid(child, &status, WNOHANG) == child)
+			return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		if (number == SIGRTMAX) /* bawn's "now": the kernel ends the whole namespace */
+			kill(child, SIGKILL);
+		else if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL)
+			kill(child, number); /* the terminal's own reach runsc directly */
+	}
+}

@@ -1,0 +1,7 @@
+"""`bawn claude [ARGS...]`: Claude Code in a box, the one-word way for every day."""
+
+from bawn.cli.agent import run_agent
+
+
+def main(words: list[str]) -> int:
+    return run_agent("claude", words)

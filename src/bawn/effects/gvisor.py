@@ -1,0 +1,287 @@
+"""Engine gvisor: a plan becomes a box by runsc itself, without a daemon.
+
+    files (undo: the run directory) -> cgroups -> launch.c -> runsc -> init.c -> the command
+
+Everything of a run lies in one directory named by the run id, with a lock that this process holds:
+when bawn dies, the kernel ends the box (launch.c), the lock is free, and `sweep` knows.
+"""
+
+import json
+import os
+import signal
+import time
+
+from bawn import box
+from bawn.effects import cgroup, process, rootfs
+from bawn.effects.names import RunPaths, run_paths
+from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
+from bawn.effects.sampler import Sampler
+from bawn.errors import EngineError, HostError
+from bawn.evidence.events import Observer
+from bawn.facts.model import Facts
+from bawn.plan import oci
+from bawn.plan.model import Plan
+
+GRACE = 1.0  # seconds between the polite and the final end, at a time-out
+HANGUP_GRACE = 10.0  # the same where a person or a supervisor sent SIGTERM or SIGHUP
+NOW = signal.SIGRTMAX  # to launch.c: end the whole namespace
+
+
+def run(
+    plan: Plan, facts: Facts, run_id: str, *, tty: bool, secrets: dict[str, str], observer: Observer
+) -> Outcome:
+    """Runs the plan to its end. stdio is bawn's own.
+
+    Raises HostError or EngineError when the box could not be started; nothing is left then.
+    """
+    paths = run_paths(facts.runtime, run_id)
+    lock = open_run(paths)
+    groups = cgroup.Cgroups(facts.host.cgroup, ())
+    try:
+        write_files(plan, facts, paths, tty, secrets)
+        groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
+        argv = launch_argv(plan, facts, paths, groups, run_id)
+        started = time.monotonic()
+        status, reason, peak = _supervise(plan, argv, tty)
+        duration = int((time.monotonic() - started) * 1000)
+        used = cgroup.usage(groups)
+        return _outcome(plan, paths, status, reason, duration, used, peak)
+    finally:
+        stuck = cgroup.remove(groups)
+        close_run(paths, lock)
+        if stuck:
+            observer.warn(f"cannot remove {' '.join(stuck)}; try: bawn sweep")
+
+
+def open_run(paths: RunPaths) -> int:
+    """Makes the run directory and takes its lock. 0711: a box's file server passes, none lists.
+
+    It is made beside and renamed once the lock is held, so that `sweep` never sees it unlocked.
+    """
+    import fcntl
+
+    runs, name = os.path.split(paths.directory)
+    beside = f"{runs}/.{name}"
+    try:
+        os.makedirs(runs, mode=0o711, exist_ok=True)
+        os.mkdir(beside, 0o700)
+        lock = os.open(f"{beside}/lock", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.chmod(beside, 0o711)
+        os.rename(beside, paths.directory)
+    except OSError as error:
+        raise HostError(f"cannot make {paths.directory}: {error.strerror}") from None
+    return lock
+
+
+def close_run(paths: RunPaths, lock: int) -> None:
+    """Removes everything of the run; the lock goes last."""
+    import shutil
+
+    shutil.rmtree(paths.directory, ignore_errors=True)
+    os.close(lock)
+
+
+def write_files(
+    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]
+) -> None:
+    """Writes config.json, the empty file, the late masks and the home seed."""
+    root = plan.rootfs or rootfs.host_rootfs(facts.state, plan.identity, plan.hostname)
+    seed = paths.seed if write_seed(plan, paths.seed) else ""
+    write(paths.empty, b"", 0o444)
+    if plan.guards:
+        write(paths.masks, masks(plan, paths.empty).encode(errors="surrogateescape"), 0o600)
+    config = oci.bundle(
+        plan, rootfs=root, empty=paths.empty, init=box.INIT, seed=seed, tty=tty, secrets=secrets
+    )
+    write(paths.config, json.dumps(config).encode(), 0o600)
+
+
+def masks(plan: Plan, empty: str) -> str:
+    """The late masks in the form that launch.c reads."""
+    covering = os.stat(empty)
+    lines = [f"k {covering.st_dev}:{covering.st_ino}"]
+    for guard in plan.guards:
+        lines.append(f"r {guard.root}")
+        lines += [f"{'p' if '/' in p else 'n'} {p}" for p in guard.patterns]
+    return "\n".join(lines) + "\n"
+
+
+def write(path: str, data: bytes, mode: int) -> None:
+    """Makes a new file. Raises HostError."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            os.fchmod(fd, mode)
+            os.write(fd, data)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror}") from None
+
+
+def write_seed(plan: Plan, seed: str) -> bool:
+    """Fills the seed: credentials that the policy names, and the agent's settings."""
+    if not plan.seed and not plan.settings:
+        return False
+    owner = plan.identity.host_uid, plan.identity.host_gid
+    os.mkdir(seed, 0o700)
+    files = [(name, text.encode()) for name, text in plan.settings]
+    files += [(name, read_credential(source)) for name, source in plan.seed]
+    for name, data in files:
+        directory = seed
+        for part in name.split("/")[:-1]:
+            directory += f"/{part}"
+            os.makedirs(directory, 0o700, exist_ok=True)
+            os.chown(directory, *owner)
+        write(f"{seed}/{name}", data, 0o600)
+        os.chown(f"{seed}/{name}", *owner)
+    os.chown(seed, *owner)
+    return True
+
+
+def read_credential(path: str) -> bytes:
+    """A named credential file: regular, no link, at most 1 MiB. Raises HostError."""
+    import stat
+
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise HostError(f"cannot read the credential file {path}: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise HostError(f"the credential file {path} is not a regular file")
+        data = os.read(fd, (1 << 20) + 1)
+    finally:
+        os.close(fd)
+    if len(data) > 1 << 20:
+        raise HostError(f"the credential file {path} is larger than 1 MiB")
+    return data
+
+
+def launch_argv(
+    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str
+) -> list[str]:
+    """The argv of the cage and of runsc in it. It holds no secret."""
+    joined = [word for path in groups.procs for word in ("-c", path)]
+    user = ["-u", f"{facts.host.uid}:{facts.host.gid}"] if plan.identity.rootless else []
+    late = ["-m", paths.masks] if plan.guards else []
+    runsc = [facts.runsc.path, f"--root={paths.state}", f"--log={paths.log}", "--log-format=json"]
+    return [
+        box.LAUNCH, *joined, *user, *late, "--",
+        *runsc, *oci.flags(plan), "run", f"--bundle={paths.directory}", run_id,
+    ]  # fmt: skip
+
+
+def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int]:
+    """Starts the cage and waits for its end; (exit status, reason, sampled peak in bytes)."""
+    # Blocked before the start, so that none is lost between start and wait.
+    watched = set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    terminal = _save_terminal() if tty else None
+    affinity = _pin(plan)
+    try:
+        child = process.spawn(argv, process.tool_environment())
+        _unpin(affinity)
+        sampler = Sampler(child, plan.limit("memory"))
+        deadline = time.monotonic() + plan.limit("time").value
+        reason = "exit"
+        while True:
+            wait = max(0.0, deadline - time.monotonic())
+            info = signal.sigtimedwait(watched, min(wait, sampler.interval))
+            if info is None or info.si_signo == signal.SIGCHLD:
+                done, status = os.waitpid(child, os.WNOHANG)
+                if done:
+                    return os.waitstatus_to_exitcode(status), reason, sampler.peak
+                if info is None and reason == "exit" and sampler.over():
+                    reason = "memory"
+                    os.kill(child, NOW)
+                elif info is None and time.monotonic() >= deadline:
+                    os.kill(child, NOW if reason != "exit" else signal.SIGTERM)
+                    deadline = time.monotonic() + GRACE
+                    reason = "timeout" if reason == "exit" else reason
+                continue
+            if info.si_code == 128:  # SI_KERNEL: the terminal sent it to the box as well
+                continue
+            os.kill(child, info.si_signo)
+            if info.si_signo in (signal.SIGTERM, signal.SIGHUP) and reason == "exit":
+                reason = "signal"
+                deadline = min(deadline, time.monotonic() + HANGUP_GRACE)
+    finally:
+        _unpin(affinity)
+        _restore_terminal(terminal)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _pin(plan: Plan) -> set[int] | None:
+    """CPU affinity where no cgroup bounds the CPU; inherited by the child. The old set, or None."""
+    limit = plan.limit("cpus")
+    if limit.by != "affinity":
+        return None
+    allowed = os.sched_getaffinity(0)
+    wanted = min(len(allowed), -(-limit.value // 1000))
+    order = sorted(allowed)
+    first = os.getpid() % len(order)  # so that several boxes do not crowd the same processors
+    os.sched_setaffinity(0, [order[(first + i) % len(order)] for i in range(wanted)])
+    return allowed
+
+
+def _unpin(allowed: set[int] | None) -> None:
+    if allowed is not None:
+        os.sched_setaffinity(0, allowed)
+
+
+def _save_terminal() -> list[object]:
+    import termios
+
+    return termios.tcgetattr(0)
+
+
+def _restore_terminal(saved: list[object] | None) -> None:
+    if saved is None:
+        return
+    import termios
+
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    termios.tcsetattr(0, termios.TCSADRAIN, saved)  # type: ignore[arg-type]
+
+
+def _outcome(
+    plan: Plan,
+    paths: RunPaths,
+    status: int,
+    reason: str,
+    duration: int,
+    used: cgroup.Usage,
+    sampled: int,
+) -> Outcome:
+    """Judges the end: a limit's kill is told apart from the command's own exit."""
+    hit = ("memory",) if used.oom_kills or reason == "memory" else ()
+    hit += ("pids",) if used.pids_refused else ()
+    peak = max(used.peak_memory, sampled)
+    if reason == "timeout":
+        return Outcome(TIMEOUT, reason, duration, peak, (*hit, "time"))
+    if hit and status >= 125:
+        return Outcome(137, hit[0], duration, peak, hit)
+    if status == 128 or (status == CANNOT_RUN and not os.path.exists(paths.state)):
+        raise EngineError(_complaint(paths.log), "bawn doctor")
+    if status > 128:
+        reason = "signal"
+    return Outcome(status, reason, duration, peak, hit)
+
+
+def _complaint(log: str) -> str:
+    """runsc's own last error."""
+    said = ""
+    try:
+        with open(log, errors="replace") as file:
+            for line in file:
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    continue
+                if entry.get("level") in ("error", "warning"):
+                    said = str(entry.get("msg", ""))
+    except OSError:
+        pass
+    return f"runsc did not start the box: {said or 'it left no message'}"

@@ -1,0 +1,47 @@
+"""Names of everything a run makes. All derive from the run id, so that orphans can be found."""
+
+import os
+import time
+from typing import NamedTuple
+
+RUN_ID_LENGTH = 17  # fixed: runsc finds containers by prefix
+
+
+def new_run_id() -> str:
+    """Sortable by time, unique by chance: 11 hex digits of milliseconds, 6 of randomness."""
+    return f"{time.time_ns() // 1_000_000:011x}{os.urandom(3).hex()}"
+
+
+class RunPaths(NamedTuple):
+    """The files of one run, below bawn's runtime directory."""
+
+    directory: str
+    lock: str  # held by the bawn that runs it; free means that bawn is dead
+    config: str  # OCI config.json
+    rootfs: str
+    state: str  # runsc --root
+    masks: str
+    empty: str  # the file that covers masked ones
+    seed: str
+    log: str  # runsc's own log
+
+
+def run_paths(runtime: str, run_id: str) -> RunPaths:
+    """Where the run `run_id` keeps its files. `runtime` is bawn's runtime directory."""
+    base = f"{runtime}/runs/{run_id}"
+    return RunPaths(
+        base,
+        *(f"{base}/{name}" for name in (
+            "lock", "config.json", "rootfs", "state", "masks", "empty", "seed", "runsc.log"
+        )),
+    )  # fmt: skip
+
+
+def cgroup_of(root: str, run_id: str) -> str:
+    """The control group of a run below `root`, one controller's directory."""
+    return f"{root}/bawn/{run_id}"
+
+
+def container_of(run_id: str) -> str:
+    """The name of a run's docker container."""
+    return f"bawn-{run_id}"

@@ -1,0 +1,16 @@
+"""How a run ended."""
+
+from typing import NamedTuple
+
+TIMEOUT, CANNOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
+
+
+class Outcome(NamedTuple):
+    """`reason`: exit, signal, timeout, memory, pids, mask, engine."""
+
+    exit: int  # bawn's exit code
+    reason: str
+    duration_ms: int
+    peak_memory: int = -1  # bytes; -1 where not measured
+    limits_hit: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

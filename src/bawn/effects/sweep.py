@@ -1,0 +1,88 @@
+"""What killed bawns left behind: found by name, removed.
+
+The kernel has ended their processes and namespaces already (launch.c). What can be left is files
+and empty control groups of engine gvisor, and containers of engine docker.
+"""
+
+import fcntl
+import os
+import shutil
+import time
+from typing import NamedTuple
+
+from bawn.effects.cgroup import remove_directory
+from bawn.effects.names import cgroup_of, run_paths
+from bawn.facts.model import HostFact
+
+
+class Swept(NamedTuple):
+    """Run ids that were dead and are gone, and what would not go."""
+
+    runs: tuple[str, ...]
+    stuck: tuple[str, ...]
+
+
+def sweep(runtime: str, host: HostFact) -> Swept:
+    """Removes every dead run of this user. A run whose lock is held is alive and left alone."""
+    gone: list[str] = []
+    stuck: list[str] = []
+    for run_id in _runs(runtime):
+        lock = _take(run_paths(runtime, run_id).lock)
+        if lock is None:
+            continue
+        try:
+            left = [
+                path
+                for _, root in host.cgroup_roots
+                if not remove_directory(path := cgroup_of(root, run_id))
+            ]
+            directory = run_paths(runtime, run_id).directory
+            shutil.rmtree(directory, ignore_errors=True)
+            if os.path.exists(directory):
+                left.append(directory)
+            stuck += left
+            if not left:
+                gone.append(run_id)
+        finally:
+            os.close(lock)
+    return Swept(tuple(gone), tuple(stuck))
+
+
+def dead(runtime: str) -> bool:
+    """Is there anything to sweep? The cheap question that every start asks."""
+    for run_id in _runs(runtime):
+        lock = _take(run_paths(runtime, run_id).lock)
+        if lock is not None:
+            os.close(lock)
+            return True
+    return False
+
+
+def _runs(runtime: str) -> list[str]:
+    """The names below `runs`. One with a dot was being made when its bawn died, or is just now."""
+    try:
+        names = sorted(os.listdir(f"{runtime}/runs"))
+    except FileNotFoundError:
+        return []
+    return [name for name in names if name[0] != "." or _old(f"{runtime}/runs/{name}")]
+
+
+def _old(path: str) -> bool:
+    try:
+        return time.time() - os.stat(path).st_mtime > 60
+    except OSError:
+        return False
+
+
+def _take(path: str) -> int | None:
+    """The lock of a dead run, or None for a live one."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd

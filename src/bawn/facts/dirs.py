@@ -1,0 +1,51 @@
+"""bawn's own directories: config, state, runtime. XDG Base Directory Specification 0.8."""
+
+import os
+import stat
+from typing import NamedTuple
+
+from bawn.errors import HostError
+
+
+class Dirs(NamedTuple):
+    """Absolute paths. `config` and `state` need not exist; `runtime` is private."""
+
+    config: str
+    state: str
+    runtime: str
+
+
+def observe() -> Dirs:
+    """Where they are for this user. Raises HostError for a runtime directory that others own."""
+    uid = os.getuid()
+    home = os.path.expanduser("~")
+    config = _xdg("XDG_CONFIG_HOME", f"{home}/.config")
+    state = _xdg("XDG_STATE_HOME", f"{home}/.local/state")
+    if uid == 0:
+        runtime = "/run/bawn"
+    elif base := os.environ.get("XDG_RUNTIME_DIR", ""):
+        runtime = f"{base}/bawn"
+    else:
+        runtime = f"/tmp/bawn-{uid}"
+    _private(runtime, uid)
+    return Dirs(f"{config}/bawn", f"{state}/bawn", runtime)
+
+
+def _xdg(name: str, default: str) -> str:
+    """The specification: a relative path in these variables is ignored."""
+    value = os.environ.get(name, "")
+    return value if value.startswith("/") else default
+
+
+def _private(path: str, uid: int) -> None:
+    """Refuses a runtime directory that somebody else prepared (it may lie in /tmp)."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o022:
+        raise HostError(
+            f"{path} is not a directory of uid {uid} that only it can write "
+            f"(owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o})",
+            f"remove {path}, or set XDG_RUNTIME_DIR",
+        )

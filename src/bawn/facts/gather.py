@@ -1,0 +1,72 @@
+"""All the facts that one plan may depend on."""
+
+import os
+
+from bawn.errors import HostError
+from bawn.facts import agents, docker, host, paths, runsc, secrets, tree
+from bawn.facts.dirs import Dirs
+from bawn.facts.model import DockerFact, Facts, ImageFact
+from bawn.facts.runner import Runner
+from bawn.policy.model import Policy, Profile
+
+
+def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: float) -> Facts:
+    """Observes what `profile` asks for. `wait` is seconds for a docker daemon that is down.
+
+    Raises HostError where the machine cannot even be looked at.
+    """
+    machine = host.observe()
+    try:
+        cwd = os.getcwd()
+    except FileNotFoundError:
+        raise HostError("the working directory no longer exists", "cd to another one") from None
+    base = os.path.dirname(policy.path) or cwd
+    asked = paths.observe(profile, machine.home, base, where)
+    engine: DockerFact | None = None
+    if profile.engine == "docker":
+        engine = docker.observe(run, wait)
+    return Facts(
+        host=machine,
+        runsc=runsc.observe(run, f"{where.runtime}/runsc.json", machine),
+        docker=engine,
+        image=_image(profile, where),
+        agent=agents.find(profile.agent, machine.home) if profile.agent else None,
+        cwd=cwd,
+        state=where.state,
+        runtime=where.runtime,
+        paths=asked,
+        trees=tree.observe(profile, asked),
+        environ=tuple((n, os.environ[n]) for n in profile.pass_env if n in os.environ),
+        have_secrets=tuple(s.name for s in profile.secrets if secrets.have(s, machine.home)),
+    )
+
+
+def _image(profile: Profile, where: Dirs) -> ImageFact:
+    """An unpacked image lies below the state directory; engine docker keeps its own."""
+    if profile.image == "host" or profile.engine == "docker":
+        return ImageFact(profile.image, "")
+    rootfs = f"{where.state}/images/{profile.image}/rootfs"
+    return ImageFact(profile.image, rootfs if os.path.isdir(rootfs) else "")
+
+
+def repository_root(start: str) -> str:
+    """The nearest directory upwards that holds `.git`; `start` itself where none does.
+
+    Only looks: git is never run in a tree that an agent may have written (its config runs things).
+    """
+    at = os.path.realpath(start)
+    while at != "/":
+        if os.path.lexists(f"{at}/.git"):
+            return at
+        at = os.path.dirname(at)
+    return os.path.realpath(start)
+
+
+def worktree_of(directory: str) -> str:
+    """Where the `.git` file of a worktree points to; "" where `.git` is a directory or absent."""
+    try:
+        with open(f"{directory}/.git", errors="replace") as file:
+            first = file.readline(4096).strip()
+    except OSError:
+        return ""
+    return first.removeprefix("gitdir:").strip() if first.startswith("gitdir:") else ""

@@ -1,0 +1,17 @@
+"""What an agent preset contributes to a plan. Filled by `teams.presets`, which plan cannot import."""
+
+from typing import NamedTuple
+
+from bawn.plan.model import Bind, Finding
+
+
+class AgentSetup(NamedTuple):
+    """All of it optional: a profile without an agent has the empty one."""
+
+    argv: tuple[str, ...] = ()  # the agent's own command line, inside the box
+    env: tuple[tuple[str, str], ...] = ()
+    binds: tuple[Bind, ...] = ()  # its package, read-only
+    dirs: tuple[str, ...] = ()  # its config directories, below HOME
+    seed: tuple[tuple[str, str], ...] = ()  # (path below HOME, credential file on the host)
+    settings: tuple[tuple[str, str], ...] = ()  # (path below HOME, text)
+    findings: tuple[Finding, ...] = ()

@@ -1,0 +1,176 @@
+"""(Policy, Profile, Facts, command) -> Plan. Pure."""
+
+from bawn.facts.model import Facts
+from bawn.plan.agent import AgentSetup
+from bawn.plan.limits import plan_limits
+from bawn.plan.model import Bind, EnvVar, Finding, Identity, Plan, Tmpfs
+from bawn.plan.mounts import compile_mounts
+from bawn.plan.oci import HOME
+from bawn.plan.rules import finding
+from bawn.policy.model import Policy, Profile
+
+BOX_ID = 1000  # seed 001: never root in the box
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+HOME_DIRS = (".cache", ".config", ".local", ".local/share", ".local/state", ".tmp")
+
+
+def compile_plan(
+    policy: Policy,
+    profile: Profile,
+    facts: Facts,
+    command: tuple[str, ...],
+    agent: AgentSetup = AgentSetup(),
+) -> Plan:
+    """The plan of one run. `command` is what the person typed, () for the profile's or agent's own.
+
+    What is wrong stands in `Plan.findings`; the caller refuses a plan with errors.
+    """
+    identity = identity_of(profile, facts)
+    mounts = compile_mounts(profile, facts, identity)
+    limits = plan_limits(profile, facts)
+    argv = _command(profile, command, agent)
+    shm = Tmpfs("/dev/shm", profile.limits.tmp, 0o1777, True)
+    scratch = (
+        Tmpfs("/tmp", profile.limits.tmp, 0o1777, True),
+        Tmpfs(HOME, profile.limits.home, 0o700, False),
+        *((shm,) if profile.engine == "gvisor" else ()),  # docker makes its own
+    )
+    return Plan(
+        profile=profile.name,
+        policy=policy.path,
+        policy_sha256=policy.sha256,
+        engine=profile.engine,
+        runsc=facts.runsc.version if profile.engine == "gvisor" else "",
+        image=profile.image,
+        image_digest=facts.image.digest,
+        rootfs=facts.image.rootfs,
+        kernel=facts.host.kernel,
+        hostname="bawn",
+        identity=identity,
+        command=argv,
+        workdir=mounts.workdir,
+        egress=profile.egress,
+        binds=(*_system(profile), *_agent_binds(agent, mounts.binds, profile), *mounts.binds),
+        tmpfs=(*scratch, *mounts.tmpfs),
+        guards=mounts.guards,
+        scan=mounts.scan,
+        env=_environment(profile, facts, identity, agent),
+        limits=limits,
+        seed=agent.seed,
+        settings=agent.settings,
+        overrides=mounts.overrides,
+        home_dirs=tuple(sorted({*HOME_DIRS, *_parents(agent)})),
+        creates=mounts.creates,
+        findings=tuple(_findings(policy, profile, facts, argv, agent)) + mounts.findings,
+    )
+
+
+def identity_of(profile: Profile, facts: Facts) -> Identity:
+    """Who the box is, inside and outside.
+
+    As root, bawn acts for the person: SUDO_UID where there is one; else, where the work directory
+    belongs to somebody, for its owner; so that what the agent writes belongs to them.
+    """
+    host = facts.host
+    uid, gid = host.invoker_uid, host.invoker_gid
+    if profile.engine == "gvisor" and host.uid != 0:
+        return Identity(0, 0, uid, gid, rootless=True)
+    if uid == 0:
+        owner = next((p for p in facts.paths if p.asked == profile.workdir and p.path), None)
+        uid, gid = (owner.uid, owner.gid) if owner else (uid, gid)
+    if profile.engine == "docker":
+        box = (uid, gid) if uid else (BOX_ID, BOX_ID)
+        return Identity(*box, *box, rootless=False)
+    return Identity(BOX_ID, BOX_ID, uid, gid, rootless=False)
+
+
+def _system(profile: Profile) -> tuple[Bind, ...]:
+    if profile.image != "host":
+        return ()
+    return (Bind("/usr", "/usr", "ro", True, "system"),)
+
+
+def _agent_binds(
+    agent: AgentSetup, mounts: tuple[Bind, ...], profile: Profile
+) -> tuple[Bind, ...]:
+    """The agent's package, unless /usr or a mount shows it already."""
+    shown = [b.target for b in mounts if b.is_dir]
+    shown += ["/usr"] if profile.image == "host" else []
+    return tuple(b for b in agent.binds if not any(_inside(b.target, top) for top in shown))
+
+
+def _inside(path: str, top: str) -> bool:
+    return path == top or path.startswith(top.rstrip("/") + "/")
+
+
+def _command(profile: Profile, typed: tuple[str, ...], agent: AgentSetup) -> tuple[str, ...]:
+    return typed or profile.command or agent.argv
+
+
+def _parents(agent: AgentSetup) -> list[str]:
+    """The agent's own directories below HOME, parents included."""
+    return ["/".join(d.split("/")[: i + 1]) for d in agent.dirs for i in range(d.count("/") + 1)]
+
+
+def _environment(
+    profile: Profile, facts: Facts, identity: Identity, agent: AgentSetup
+) -> tuple[EnvVar, ...]:
+    """Built from nothing: bawn's own names, then the agent's, then the policy's."""
+    values = {
+        "HOME": HOME,
+        "LANG": "C.UTF-8",
+        "LOGNAME": "agent",
+        "PATH": PATH,
+        "SHELL": "/bin/sh",
+        "TMPDIR": f"{HOME}/.tmp",  # executable, unlike /tmp: npm and native modules need that
+        "USER": "agent",
+        "XDG_CACHE_HOME": f"{HOME}/.cache",
+        "XDG_CONFIG_HOME": f"{HOME}/.config",
+        "XDG_DATA_HOME": f"{HOME}/.local/share",
+        "XDG_STATE_HOME": f"{HOME}/.local/state",
+        **dict(agent.env),
+        **dict(facts.environ),
+        **dict(profile.env),
+    }
+    named = [EnvVar(name, value) for name, value in values.items()]
+    named += [EnvVar(s.name, secret=True) for s in profile.secrets if s.name in facts.have_secrets]
+    return tuple(sorted(named))
+
+
+def _findings(
+    policy: Policy,
+    profile: Profile,
+    facts: Facts,
+    argv: tuple[str, ...],
+    agent: AgentSetup,
+) -> list[Finding]:
+    """What is not about mounts."""
+    place = f"{policy.path or 'defaults'} profile.{profile.name}"
+    found = list(agent.findings)
+    if profile.engine == "gvisor" and facts.runsc.problem:
+        found.append(
+            Finding("BWN701", "error", "engine gvisor", facts.runsc.problem, facts.runsc.fix)
+        )
+    if profile.engine == "docker":
+        found += _docker_findings(profile, facts, place)
+    if not argv:
+        found.append(finding("BWN703", place, profile=profile.name))
+    for secret in profile.secrets:
+        if secret.name not in facts.have_secrets:
+            where = secret.file or "bawn's own environment"
+            found.append(finding("BWN704", place, name=secret.name, where=where))
+    if profile.egress != "none":
+        found.append(finding("BWN705", place, egress=profile.egress))
+    return found
+
+
+def _docker_findings(profile: Profile, facts: Facts, place: str) -> list[Finding]:
+    docker = facts.docker
+    if docker is None or docker.problem:
+        problem = docker.problem if docker else "docker was not looked at"
+        return [Finding("BWN702", "error", "engine docker", problem, docker.fix if docker else "")]
+    if not any(r.name == "runsc" for r in docker.runtimes):
+        return [finding("BWN706", "engine docker")]
+    return [finding("BWN707", place)] if profile.image == "host" else []
+
+

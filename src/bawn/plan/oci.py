@@ -1,0 +1,120 @@
+"""Plan -> OCI runtime bundle for runsc (engine gvisor). Pure.
+
+https://github.com/opencontainers/runtime-spec; what runsc does with each field was measured, see
+docs/box.md. The bundle holds secrets (in `process.env`), so whoever writes it writes mode 0600.
+"""
+
+from typing import Any
+
+from bawn.plan.model import Bind, Plan, Tmpfs
+
+INIT = "/run/bawn/init"
+SEED = "/run/bawn/seed"
+EMPTY = "@empty"  # Bind.source of a mask: bawn's own empty file
+HOME = "/home/agent"
+# A user id that no file of the host belongs to: the owner, outside, of what is root in a box that
+# bawn makes as root. Above every range that systemd, adduser or subuid hand out.
+UNUSED_ID = 2_147_483_000
+
+
+def bundle(
+    plan: Plan, *, rootfs: str, empty: str, init: str, seed: str, tty: bool, secrets: dict[str, str]
+) -> dict[str, Any]:
+    """The `config.json` of a run. `seed` is "" where nothing is copied into the home.
+
+    `secrets` maps each secret name of the plan to its value; a missing one is a KeyError.
+    """
+    identity = plan.identity
+    environment = [f"{v.name}={secrets[v.name] if v.secret else v.value}" for v in plan.env]
+    namespaces = [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")]
+    linux: dict[str, Any] = {"namespaces": namespaces}
+    if not identity.rootless:
+        namespaces.append({"type": "user"})
+        linux["uidMappings"] = _mapping(identity.uid, identity.host_uid)
+        linux["gidMappings"] = _mapping(identity.gid, identity.host_gid)
+    none: list[str] = []
+    sets = ("bounding", "effective", "inheritable", "permitted", "ambient")
+    return {
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": tty,
+            "user": {"uid": identity.uid, "gid": identity.gid},
+            "args": list(init_argv(plan, seed)),
+            "env": environment,
+            "cwd": plan.workdir,
+            "capabilities": dict.fromkeys(sets, none),
+            "rlimits": [_rlimit(kind, value) for kind, value in _rlimits(plan)],
+            "noNewPrivileges": True,
+        },
+        "root": {"path": rootfs, "readonly": True},
+        "hostname": plan.hostname,
+        "mounts": _mounts(plan, empty, init, seed),
+        "linux": linux,
+    }
+
+
+def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """PID 1 and its arguments: the variables it keeps (of an image's own), the directories of the
+    home, the seed, the command."""
+    kept = [word for name in keep for word in ("-e", name)]
+    made = [word for name in plan.home_dirs for word in ("-d", name)]
+    return (INIT, *kept, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
+
+
+def flags(plan: Plan) -> tuple[str, ...]:
+    """runsc's global flags, each with its reason."""
+    return (
+        "--network=none",  # topology, not politeness
+        "--ignore-cgroups",  # launch.c has joined them already
+        "--overlay2=root:memory",  # mount points are made in memory, never in an image on disk
+        "--host-uds=none",
+        "--host-fifo=none",
+        "--platform=systrap",  # works without KVM, which hangs on some hosts when it is probed
+        "--oci-seccomp=false",
+        *(("--rootless",) if plan.identity.rootless else ()),
+    )
+
+
+def _mapping(inside: int, outside: int) -> list[dict[str, int]]:
+    return [
+        {"containerID": 0, "hostID": UNUSED_ID, "size": 1},
+        {"containerID": inside, "hostID": outside, "size": 1},
+    ]
+
+
+def _rlimits(plan: Plan) -> tuple[tuple[str, int], ...]:
+    return (
+        ("RLIMIT_NOFILE", plan.limit("open_files").value),
+        ("RLIMIT_NPROC", plan.limit("pids").value),
+        ("RLIMIT_CORE", 0),
+    )
+
+
+def _rlimit(kind: str, value: int) -> dict[str, Any]:
+    return {"type": kind, "soft": value, "hard": value}
+
+
+def _mounts(plan: Plan, empty: str, init: str, seed: str) -> list[dict[str, Any]]:
+    mounts: list[dict[str, Any]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
+    mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "scratch"]
+    mounts += [_bind(b, empty) for b in plan.binds]
+    mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "mask"]
+    mounts.append(_bind(Bind(init, INIT, "ro", False, "bawn"), empty))
+    if seed:
+        mounts.append(_bind(Bind(seed, SEED, "ro", True, "bawn"), empty))
+    return mounts
+
+
+def _bind(bind: Bind, empty: str) -> dict[str, Any]:
+    options = ["rbind", bind.mode, "nosuid", "nodev"]
+    source = empty if bind.source == EMPTY else bind.source
+    return {"destination": bind.target, "type": "bind", "source": source, "options": options}
+
+
+def _tmpfs(tmpfs: Tmpfs, plan: Plan) -> dict[str, Any]:
+    options = ["nosuid", "nodev", f"size={tmpfs.size}", f"mode={tmpfs.mode:04o}"]
+    if tmpfs.mode & 0o1000 == 0 and tmpfs.role == "scratch":
+        options += [f"uid={plan.identity.uid}", f"gid={plan.identity.gid}"]
+    options += ["ro"] if tmpfs.read_only else ["rw"]
+    options += ["noexec"] if tmpfs.noexec else []
+    return {"destination": tmpfs.target, "type": "tmpfs", "source": "tmpfs", "options": options}
