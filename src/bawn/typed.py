@@ -35,8 +35,7 @@ else:
             made.__annotations__ = body.get("__annotations__", {})
             return made
 
-
-    def NamedTuple(*args):  # noqa: N802
+    def NamedTuple(*args):
         """Only a base class; `class X(NamedTuple)`."""
         raise TypeError("NamedTuple is a base class here")
 

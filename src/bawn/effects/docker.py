@@ -115,9 +115,7 @@ class _Run:
         """Through the daemon: the client's own death would leave the container running."""
         self._reason = reason if self._reason == "exit" else self._reason
         word = signal.Signals(number).name
-        answer = process.run(
-            [self._docker.cli, "kill", "--signal", word, self._name], timeout=10
-        )
+        answer = process.run([self._docker.cli, "kill", "--signal", word, self._name], timeout=10)
         if answer.code != 0 and number == signal.SIGKILL:
             docker_api.remove(self._docker, self._name)
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+
 from bawn.typed import NamedTuple
 
 RUN_ID_LENGTH = 17  # fixed: runsc finds containers by prefix

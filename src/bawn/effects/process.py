@@ -7,9 +7,9 @@ signal blocked, and nothing imported (`subprocess` costs 6 ms, more than the cal
 
 import os
 from collections.abc import Mapping, Sequence
-from bawn.typed import NamedTuple
 
 from bawn.errors import HostError
+from bawn.typed import NamedTuple
 
 # What a tool needs to work and to answer in the language its parser was written for.
 _KEEP = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT",

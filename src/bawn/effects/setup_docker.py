@@ -10,11 +10,11 @@ import json
 import os
 import stat
 from collections.abc import Callable
-from bawn.typed import NamedTuple
 
 from bawn.effects.atomic import write_atomic
 from bawn.errors import HostError
 from bawn.plan.daemon_json import Edit, register
+from bawn.typed import NamedTuple
 
 CONFIG = "/etc/docker/daemon.json"
 WRAPPER = "/usr/local/lib/bawn/runsc-docker"

@@ -7,11 +7,11 @@ and empty control groups of engine gvisor, and containers of engine docker.
 import fcntl
 import os
 import time
-from bawn.typed import NamedTuple
 
 from bawn.effects.cgroup import remove_directory
 from bawn.effects.names import cgroup_of, run_paths
 from bawn.facts.model import HostFact
+from bawn.typed import NamedTuple
 
 
 class Swept(NamedTuple):

@@ -85,7 +85,9 @@ def _inspect(name: str, real: str, home: str) -> AgentFact | None:
     if kind == "node":
         node = _node(real, home)
         if node:
-            return AgentFact(name, real, tuple(sorted({package, _installation(node)})), (node, real))
+            return AgentFact(
+                name, real, tuple(sorted({package, _installation(node)})), (node, real)
+            )
     return None  # a shim that chooses a version at run time: what it would run lies further on
 
 
@@ -103,7 +105,10 @@ def _kind(path: str) -> str:
 def _node(script: str, home: str) -> str:
     """The node that belongs to this script: of its own installation, else the first on PATH."""
     beside = script.partition("/lib/node_modules/")[0] + "/bin/node"
-    for candidate in [beside, *(f"{d}/node" for d in _directories(home, os.environ.get("PATH", "")))]:
+    for candidate in [
+        beside,
+        *(f"{d}/node" for d in _directories(home, os.environ.get("PATH", ""))),
+    ]:
         real = os.path.realpath(candidate)
         if os.access(real, os.X_OK) and _kind(real) == "native":
             return real

@@ -2,9 +2,9 @@
 
 import os
 import stat
-from bawn.typed import NamedTuple
 
 from bawn.errors import HostError
+from bawn.typed import NamedTuple
 
 
 class Dirs(NamedTuple):

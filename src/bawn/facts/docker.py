@@ -2,11 +2,11 @@
 
 import json
 import os
-from bawn.typed import Any
 
 from bawn.errors import HostError
 from bawn.facts.model import DockerFact, DockerRuntime
 from bawn.facts.runner import Runner
+from bawn.typed import Any
 
 DEADLINE = 10.0  # seconds for the daemon to answer
 NO_RUNTIME = "sudo bawn setup docker --apply --restart"
@@ -42,7 +42,9 @@ def endpoint() -> str:
     if os.environ.get("DOCKER_HOST"):
         return os.environ["DOCKER_HOST"]
     config = os.environ.get("DOCKER_CONFIG") or os.path.expanduser("~/.docker")
-    name = os.environ.get("DOCKER_CONTEXT") or str(_json(f"{config}/config.json").get("currentContext", ""))
+    name = os.environ.get("DOCKER_CONTEXT") or str(
+        _json(f"{config}/config.json").get("currentContext", "")
+    )
     if not name or name == "default":
         return "unix:///var/run/docker.sock"
     import hashlib

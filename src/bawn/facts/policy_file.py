@@ -6,10 +6,10 @@ one nearer by never makes bawn fall through to one further out.
 
 import os
 import stat
-from bawn.typed import NamedTuple
 
 from bawn.digest import sha256_hex
 from bawn.errors import PolicyError, UsageError
+from bawn.typed import NamedTuple
 
 NAME = "bawn.toml"
 LIMIT = 1 << 20  # bytes

@@ -1,6 +1,7 @@
 """What facts need of `effects.process.run`, which they are handed (facts import no effects)."""
 
 from collections.abc import Mapping, Sequence
+
 from bawn.typed import Protocol
 
 

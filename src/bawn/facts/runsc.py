@@ -72,7 +72,7 @@ def observe(run: Runner, cache: str, host: HostFact) -> RunscFact:
 
 
 def parse_version(text: str) -> str:
-    """"runsc version 0.0~20240729.0" or "release-20240729.0"; "" for anything else."""
+    """ "runsc version 0.0~20240729.0" or "release-20240729.0"; "" for anything else."""
     match = _VERSION.search(text)
     return match[1] if match else ""
 

@@ -7,7 +7,6 @@ sockets, policies, git's pointers, submounts.
 """
 
 from collections.abc import Iterable
-from bawn.typed import NamedTuple
 
 from bawn.facts import mountinfo
 from bawn.facts.model import PathFact, Submount, TreeFact
@@ -16,6 +15,7 @@ from bawn.facts.walker import CaseProbe, Masks, Walker, detect_casefold
 from bawn.policy.model import Profile
 from bawn.policy.pathtext import ancestors, within
 from bawn.policy.patterns import problem
+from bawn.typed import NamedTuple
 
 _KERNEL = ("/proc", "/sys", "/dev")
 

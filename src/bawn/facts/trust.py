@@ -7,11 +7,11 @@ the text that was trusted, so that a change can be shown as a diff.
 
 import os
 import stat
-from bawn.typed import NamedTuple
 
 from bawn.digest import sha256_hex
 from bawn.errors import TrustError
 from bawn.facts.policy_file import Found
+from bawn.typed import NamedTuple
 
 
 class Trust(NamedTuple):

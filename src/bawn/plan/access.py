@@ -13,7 +13,7 @@ from bawn.policy.pathtext import within
 READ, WRITE, PASS = 4, 2, 1
 
 
-def _granted(uid: int, gid: int, owner: int, group: int, mode: int) -> int:
+def granted(uid: int, gid: int, owner: int, group: int, mode: int) -> int:
     """The rwx bits that count for uid:gid (POSIX: owner, else group, else others)."""
     if uid == owner:
         return mode >> 6 & 7
@@ -34,7 +34,7 @@ def check(region: Region, uid: int, gid: int, image_rootfs: bool) -> list[Findin
     if image_rootfs and within(region.path, "/root"):
         found.append(finding("BWN505", region.place, f"{region.path} lies below /root"))
     for one in fact.chain:
-        if not _granted(uid, gid, one.uid, one.gid, one.mode) & PASS:
+        if not granted(uid, gid, one.uid, one.gid, one.mode) & PASS:
             who = f"{one.path} ({_symbolic(one.mode)}, owner {one.uid}:{one.gid})"
             values = {"path": shell(one.path), "uid": uid, "gid": gid}
             rule = "BWN506" if one.mode >> 3 & PASS and uid != one.uid else "BWN501"
@@ -43,7 +43,7 @@ def check(region: Region, uid: int, gid: int, image_rootfs: bool) -> list[Findin
             break
     if not fact.path:  # to be made, with the right owner
         return found
-    bits = _granted(uid, gid, fact.uid, fact.gid, fact.mode)
+    bits = granted(uid, gid, fact.uid, fact.gid, fact.mode)
     need = READ | PASS if region.is_dir else READ
     who = f"{region.path} ({_symbolic(fact.mode)}, owner {fact.uid}:{fact.gid})"
     values = {"path": shell(region.path), "uid": uid, "gid": gid}

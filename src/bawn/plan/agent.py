@@ -1,8 +1,7 @@
 """What an agent preset contributes to a plan. Filled by `teams.presets`, which plan cannot import."""
 
-from bawn.typed import NamedTuple
-
 from bawn.plan.model import Bind, Finding
+from bawn.typed import NamedTuple
 
 
 class AgentSetup(NamedTuple):

@@ -91,9 +91,7 @@ def _system(profile: Profile) -> tuple[Bind, ...]:
     return (Bind("/usr", "/usr", "ro", True, "system"),)
 
 
-def _agent_binds(
-    agent: AgentSetup, mounts: tuple[Bind, ...], profile: Profile
-) -> tuple[Bind, ...]:
+def _agent_binds(agent: AgentSetup, mounts: tuple[Bind, ...], profile: Profile) -> tuple[Bind, ...]:
     """The agent's package, unless /usr or a mount shows it already."""
     shown = [b.target for b in mounts if b.is_dir]
     shown += ["/usr"] if profile.image == "host" else []
@@ -174,7 +172,11 @@ def _docker_findings(profile: Profile, facts: Facts, place: str) -> list[Finding
     runtime = next((r for r in docker.runtimes if r.name == "runsc"), None)
     if runtime is None:
         return [finding("BWN706", "engine docker", "docker does not know the runtime runsc")]
-    found = [finding("BWN707", place, "engine docker needs an image")] if profile.image == "host" else []
+    found = (
+        [finding("BWN707", place, "engine docker needs an image")]
+        if profile.image == "host"
+        else []
+    )
     opened = openers(runtime)
     return found + [
         finding("BWN710", "engine docker", f"runtime runsc has {arg}: {why}") for arg, why in opened

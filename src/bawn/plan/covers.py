@@ -10,8 +10,8 @@ themselves (a mount follows them): their targets are, if they lie inside the mou
 
 from bawn.facts.model import Facts, Find, TreeFact
 from bawn.plan.model import Bind, Finding, Tmpfs
-from bawn.plan.regions import Regions, writable_text
-from bawn.plan.rules import finding, shell
+from bawn.plan.regions import Regions
+from bawn.plan.rules import finding, shell, writable_text
 from bawn.policy import host_exec
 from bawn.policy.model import Profile
 from bawn.policy.pathtext import ancestors
@@ -27,7 +27,7 @@ class Covers:
 
     def __init__(self, profile: Profile, facts: Facts, regions: Regions) -> None:
         self.regions = regions
-        self.trees = facts.trees
+        self.trees = [tree for tree in facts.trees if regions.holder(tree.source)]
         self.findings: list[Finding] = []
         self.masked: dict[str, tuple[bool, str]] = {}  # path -> (directory, pattern)
         self.binds: dict[str, Bind] = {}

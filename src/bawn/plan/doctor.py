@@ -1,11 +1,10 @@
 """Facts -> diagnoses: what is here, what is missing, and the line that mends it. Pure."""
 
-from bawn.typed import Literal, NamedTuple
-
 from bawn.facts import docker as docker_facts
 from bawn.facts import runsc as runsc_facts
 from bawn.facts.model import DockerFact, HostFact, RunscFact
 from bawn.plan.runtime_args import openers
+from bawn.typed import Literal, NamedTuple
 
 State = Literal["ok", "note", "fail"]
 
@@ -38,8 +37,13 @@ def diagnose(
     found += [_disk(path, free) for path, free in extras.free]
     nft = "note" if not extras.nft else "ok"
     found.append(
-        Diagnosis("BWD301", "host", nft, extras.nft or "nft is not installed: no wall for bridges",
-                  "" if extras.nft else "sudo apt-get install nftables")  # fmt: skip
+        Diagnosis(
+            "BWD301",
+            "host",
+            nft,
+            extras.nft or "nft is not installed: no wall for bridges",
+            "" if extras.nft else "sudo apt-get install nftables",
+        )  # fmt: skip
     )
     if not extras.subuid:
         found.append(Diagnosis("BWD302", "host", "note", "no subordinate ids for this user: none "
@@ -65,7 +69,9 @@ def _limits(host: HostFact) -> list[Diagnosis]:
     missing = ", ".join(c for c in ("memory", "pids", "cpu") if c not in held)
     return [
         Diagnosis(
-            "BWD201", "host", "note",
+            "BWD201",
+            "host",
+            "note",
             f"{text}: no {missing} group for uid {host.uid}. Engine gvisor then samples memory every "
             "0.1 s, binds whole processors, and leaves processes to gVisor's own limit",
             "sudo bawn run ..., or log in with a systemd user session that delegates controllers",
@@ -102,8 +108,13 @@ def _docker(docker: DockerFact, runsc: RunscFact, extras: Extras) -> list[Diagno
     found = [Diagnosis("BWD401", "docker", "ok", f"docker {docker.server} at {docker.endpoint}")]
     if docker.remote:
         found.append(
-            Diagnosis("BWD402", "docker", "fail", "the daemon runs on another machine or in a VM: "
-                      "its paths are not this machine's", "run bawn where the daemon runs")  # fmt: skip
+            Diagnosis(
+                "BWD402",
+                "docker",
+                "fail",
+                "the daemon runs on another machine or in a VM: its paths are not this machine's",
+                "run bawn where the daemon runs",
+            )  # fmt: skip
         )
     if extras.colima:
         found.append(Diagnosis("BWD403", "docker", "note", extras.colima))

@@ -4,10 +4,9 @@ An extra mount is as wrong as a missing one; any difference ends the run (corpus
 mounts of their own, or silently ignore the configured ones).
 """
 
-from bawn.typed import Any, NamedTuple
-
 from bawn.plan.docker import LABEL, Files, docker_argv, effective_binds, tmpfs_word
 from bawn.plan.model import Plan
+from bawn.typed import Any, NamedTuple
 
 
 class Difference(NamedTuple):
@@ -116,7 +115,9 @@ def _mounts(plan: Plan, files: Files, made: list[dict[str, Any]]) -> list[Differ
             continue  # compared by their options
         got.add((mount.get("Source"), mount.get("Destination"), bool(mount.get("RW"))))
     missing = [Difference("mount", repr(m), "nothing") for m in sorted(wanted - got)]
-    return missing + [Difference("mount", "nothing", repr(m)) for m in sorted(got - wanted, key=repr)]
+    return missing + [
+        Difference("mount", "nothing", repr(m)) for m in sorted(got - wanted, key=repr)
+    ]
 
 
 def _tmpfs(plan: Plan, made: dict[str, str]) -> list[Difference]:

@@ -6,10 +6,10 @@ holds it against the `rfc8785` package).
 """
 
 import json
-from bawn.typed import Any, Literal, NamedTuple
 
 from bawn.digest import sha256_hex
 from bawn.policy.model import Egress, Engine, Mode
+from bawn.typed import Any, Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
 Role = Literal[
@@ -139,6 +139,7 @@ class Plan(NamedTuple):
     home_dirs: tuple[str, ...]  # made below HOME at start, parents first
     creates: tuple[str, ...]  # missing write roots that are made on the host first
     findings: tuple[Finding, ...]
+    creates: tuple[str, ...] = ()  # host directories made at the start, parents first
 
     def as_data(self) -> dict[str, Any]:
         """The plan as plain JSON data, field names as above."""

@@ -11,21 +11,22 @@ nothing is mounted in a masked directory, no mount can show what a mask hides.
 """
 
 from collections.abc import Iterable
-from bawn.typed import NamedTuple
 
 from bawn.facts.model import PLAIN_FILESYSTEMS, Facts
 from bawn.plan import access
 from bawn.plan.covers import MAX_COVERS, Covers
 from bawn.plan.model import Bind, Finding, Guard, Tmpfs
 from bawn.plan.refused import Refusals
-from bawn.plan.regions import Collector, Region, Regions, wanted, where, writable_text
-from bawn.plan.rules import RULES, finding, shell
+from bawn.plan.regions import Collector, Region, Regions, wanted, where
+from bawn.plan.rules import RULES, finding, shell, writable_text
 from bawn.policy import host_exec
 from bawn.policy.model import Engine, Profile
 from bawn.policy.pathtext import ancestors, within
 from bawn.policy.patterns import Matcher, problem
+from bawn.typed import NamedTuple
 
 _LISTED = 20  # findings of one rule that are listed one by one
+_SPECIAL = {"socket": "BWN240", "fifo": "BWN241", "device": "BWN242"}
 
 HELD_BY: dict[Engine, str] = {
     "gvisor": (
@@ -92,6 +93,8 @@ class _Compiler:
         self.policy = policy_path.rpartition("/")[2] or "bawn.toml"
         self.place = where(profile.place, self.policy)
         self.findings: list[Finding] = []
+        self._host = host_exec.matcher(False)
+        self._allowed = Matcher(one for one in profile.host_exec if not problem(one))
 
     def say(self, rule: str, place: str, message: str, **values: object) -> None:
         self.findings.append(finding(rule, place, message, **values))
@@ -122,7 +125,7 @@ class _Compiler:
         for region in regions:
             self.findings += access.check(region, uid, gid, profile.image != "host")
             self._runs_on_host(region)
-        self._found(regions, covers, uid)
+        self._found(regions, covers, uid, gid)
         masks, tmpfs = covers.mask_mounts()
         for bind in covers.binds.values():
             if bind.role == "protect" or bind.target not in binds:
@@ -228,34 +231,30 @@ class _Compiler:
         above, _, name = region.path.rpartition("/")
         if region.mode != "rw" or region.role in ("write-root", "git-link"):
             return
-        pattern = host_exec.matcher(False).match(name, region.path.lstrip("/"))
+        pattern = self._host.match(name, region.path.lstrip("/"))
         git = above.rpartition("/")[2] == ".git" and name in host_exec.GIT_FILES
-        allowed = Matcher(one for one in self.profile.host_exec if not problem(one))
-        if (pattern or git) and not allowed.match(name, name):
+        if (pattern or git) and not self._allowed.match(name, name):
             why = host_exec.HOST_EXEC[pattern] if pattern else host_exec.GIT_FILES[name]
             self.say("BWN405", region.place, f"{region.path}: {why}", name=name)
 
-    def _found(self, regions: Regions, covers: Covers, uid: int) -> None:
+    def _found(self, regions: Regions, covers: Covers, uid: int, gid: int) -> None:
         """Sockets, pipes, devices, and what could not be looked into."""
-        rules = {"socket": "BWN240", "fifo": "BWN241", "device": "BWN242"}
-        for tree in self.facts.trees:
-            if regions.holder(tree.source) is None:
-                continue
+        for tree in covers.trees:
             for find in tree.finds:
-                if find.kind in rules and not covers.hidden(find.path):
-                    values = {"name": find.path.rpartition("/")[2], "source": tree.source}
-                    what = f"{shown(find.path)} is a {find.kind}"
-                    self.say(rules[find.kind], shown(find.path), what, **values)
+                if find.kind in _SPECIAL and not covers.hidden(find.path):
+                    what = f"{find.path} is a {find.kind}"
+                    name = find.path.rpartition("/")[2]
+                    self.say(_SPECIAL[find.kind], find.path, what, name=name, source=tree.source)
             for one in tree.unreadable:
-                opens = one.uid == uid and regions.writable(one.path)
-                rule = "BWN280" if opens or one.mode & 1 else "BWN281"
-                what = f"{shown(one.path)} (mode {one.mode:04o}, owner {one.uid}:{one.gid})"
+                opens = one.uid == uid and regions.writable(one.path)  # it can chmod its own
+                rights = access.granted(uid, gid, one.uid, one.gid, one.mode)
+                rule = "BWN280" if opens or rights & access.PASS else "BWN281"
+                what = f"{one.path} (mode {one.mode:04o}, owner {one.uid}:{one.gid})"
                 name = one.path.rpartition("/")[2]
-                self.say(rule, shown(one.path), what, path=shell(one.path), name=name)
+                self.say(rule, one.path, what, path=shell(one.path), name=name)
             for path in tree.too_deep:
-                self.say(
-                    "BWN282", shown(path[:80]), f"{len(path)} characters: {shown(path[:80])}..."
-                )
+                begin = path[:80]
+                self.say("BWN282", begin, f"{len(path)} characters: {begin}...")
 
     def _guards(self, regions: Regions) -> tuple[Guard, ...]:
         held = HELD_BY[self.profile.engine]
@@ -271,11 +270,6 @@ def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         sorted(path for path in every if not any(up in every for up in ancestors(path)[1:]))
     )
-
-
-def shown(path: str) -> str:
-    """An agent-controlled path as text that can stand in a plan: no lone surrogates."""
-    return path if writable_text(path) else path.encode("utf-8", "backslashreplace").decode()
 
 
 def shortened(findings: list[Finding]) -> tuple[Finding, ...]:

@@ -4,9 +4,8 @@ https://github.com/opencontainers/runtime-spec; what runsc does with each field 
 docs/box.md. The bundle holds secrets (in `process.env`), so whoever writes it writes mode 0600.
 """
 
-from bawn.typed import Any
-
 from bawn.plan.model import Bind, Plan, Tmpfs
+from bawn.typed import Any
 
 INIT = "/run/bawn/init"
 SEED = "/run/bawn/seed"

@@ -6,16 +6,16 @@ used for. Whatever is wrong with a source is a finding here, and the region is l
 """
 
 from collections.abc import Iterable, Iterator
-from bawn.typed import NamedTuple
 
 from bawn.facts.model import Facts, PathFact, TreeFact
 from bawn.plan.model import Finding, Role
 from bawn.plan.refused import Refusals
-from bawn.plan.rules import finding, shell
+from bawn.plan.rules import finding, shell, writable_text
 from bawn.policy import pathtext
 from bawn.policy.model import Mode, Place, Profile
 from bawn.policy.pathtext import ancestors, within
 from bawn.policy.patterns import Matcher, normal, problem
+from bawn.typed import NamedTuple
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
@@ -234,7 +234,8 @@ class Collector:
             self.say("BWN207", place, f"{fact.path!r} is not UTF-8")
         elif not refusals:
             self.say("BWN604", place, f"{fact.path} is mounted {mode}")
-            self.add(Region(fact.path, mode, "git-link", True, fact, place))
+            mask = tuple(pattern for base, pattern in tree.masks if base == tree.source)
+            self.add(Region(fact.path, mode, "git-link", True, fact, place, mask))
 
     def add(self, region: Region) -> None:
         """One more region, unless its place is taken."""
@@ -252,15 +253,6 @@ class Collector:
             modes = f"{other.mode} and {region.mode}"
             self.say("BWN210", region.place, f"{region.path} is mounted {modes}", places=places)
             self.regions[key] = other._replace(mode="ro")
-
-
-def writable_text(path: str) -> bool:
-    """`path` can be written in a bundle (UTF-8)."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _to_make(fact: PathFact) -> tuple[str, ...]:

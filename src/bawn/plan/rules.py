@@ -4,9 +4,8 @@ BWN1xx refused paths, 2xx sources and targets, 3xx masks, 4xx files the host run
 6xx git directories, 7xx the run itself. `docs/mounts.md` shows this table (a test holds it to it).
 """
 
-from bawn.typed import NamedTuple
-
 from bawn.plan.model import Finding, Severity
+from bawn.typed import NamedTuple
 
 
 class Rule(NamedTuple):
@@ -366,10 +365,27 @@ RULES: dict[str, Rule] = {
 
 
 def finding(rule: str, place: str, message: str, **values: object) -> Finding:
-    """A finding by its rule. `values` fill the fix; a path among them is quoted for a shell."""
+    """A finding by its rule. `values` fill the fix: paths for a command line are `shell` quoted.
+
+    Names in a tree may be bytes that are no text: they are written as `\\udc80`, so that a plan
+    has a canonical form whatever an agent calls its files.
+    """
     row = RULES[rule]
     fix = "" if row.fix == "none" else row.fix.format(**values)
-    return Finding(rule, row.severity, place, message, fix)
+    return Finding(rule, row.severity, _text(place), _text(message), _text(fix))
+
+
+def writable_text(path: str) -> bool:
+    """`path` can be written in a bundle (it is UTF-8)."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _text(text: str) -> str:
+    return text if writable_text(text) else text.encode("utf-8", "backslashreplace").decode()
 
 
 def shell(path: str) -> str:

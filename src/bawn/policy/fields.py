@@ -5,10 +5,10 @@ The parser, the JSON Schema and docs/policy.md are all made from it.
 
 import re
 from collections.abc import Callable
-from bawn.typed import Any, NamedTuple
 
 from bawn.policy import hosts, pathtext, units
 from bawn.policy.model import DEFAULT_MASK, EGRESSES, ENGINES, MODES, Outbound
+from bawn.typed import Any, NamedTuple
 
 REQUIRED = object()
 AGENTS = ("claude", "codex", "shell")
@@ -136,7 +136,7 @@ def _cidr(value: Any) -> str:
 
 def _env(value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict):
-        raise ValueError("a table of NAME = \"value\"")
+        raise ValueError('a table of NAME = "value"')
     for name, text in value.items():
         _env_name(name)
         if not isinstance(text, str) or "\0" in text:
@@ -171,11 +171,11 @@ def _reason(value: Any) -> str:
 STRING = {"type": "string"}
 _SIZE = {"type": ["string", "integer"], "examples": ["2GiB", "64MiB"]}
 _TIME = {"type": ["string", "integer"], "examples": ["2h", "90s"]}
-SOURCE = Kind(
-    _checked(pathtext.problem, "an absolute path, or one that starts with ~/"), STRING
-)
+SOURCE = Kind(_checked(pathtext.problem, "an absolute path, or one that starts with ~/"), STRING)
 _WORKDIR = Kind(
-    _checked(lambda t: pathtext.problem(t, relative=True), "a path, or . for the policy's directory"),
+    _checked(
+        lambda t: pathtext.problem(t, relative=True), "a path, or . for the policy's directory"
+    ),
     STRING,
 )
 _MASK = _list(Kind(_checked(_pattern_problem, "a name or a relative pattern"), STRING))

@@ -102,9 +102,7 @@ def _policy(data: dict[str, Any], path: str, text: str, reader: _Reader) -> Poli
     version = data.get("version")
     if version != VERSION or isinstance(version, bool):
         reader.problem(("version",), f"got {_show(version)}; allowed: {VERSION}; write version = 1")
-    defaults = reader.table(
-        data.get("defaults", {}), ("defaults",), fields.DEFAULTS, ("limits",)
-    )
+    defaults = reader.table(data.get("defaults", {}), ("defaults",), fields.DEFAULTS, ("limits",))
     limits = _limits(data.get("defaults", {}), ("defaults",), Limits(), reader)
     wall = reader.table(data.get("wall", {}), ("wall",), fields.WALL)
     outbound = reader.table(data.get("outbound", {}), ("outbound",), fields.OUTBOUND)

@@ -16,6 +16,7 @@ Names are compared in Unicode's NFC, and in a tree that ignores case (`casefold`
 
 import re
 from collections.abc import Iterable
+
 from bawn.typed import NamedTuple
 
 _STAR = "*"

@@ -5,6 +5,7 @@ holds it. Where the scope is "self" what lies inside is ordinary (a project in t
 """
 
 from collections.abc import Iterable, Mapping
+
 from bawn.typed import Literal, NamedTuple
 
 

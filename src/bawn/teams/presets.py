@@ -7,7 +7,6 @@ and questions off, because the box is the boundary.
 
 import json
 from collections.abc import Callable
-from bawn.typed import NamedTuple
 
 from bawn.facts.model import Facts
 from bawn.plan.agent import AgentSetup
@@ -15,6 +14,7 @@ from bawn.plan.model import Bind
 from bawn.plan.oci import HOME
 from bawn.plan.rules import finding
 from bawn.policy.model import Profile
+from bawn.typed import NamedTuple
 
 
 class Preset(NamedTuple):
