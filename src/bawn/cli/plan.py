@@ -5,8 +5,15 @@ import json
 
 from bawn.cli.prepare import Prepared, Wanted, prepare
 from bawn.plan.steps import steps
+from bawn.typed import Protocol
 
 HELP = "Show the mounts, limits, environment and bundle or argv of a run. Starts nothing."
+
+
+class Described(Protocol):
+    """A part of a plan."""
+
+    def describe(self) -> str: ...
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +58,7 @@ def describe(ready: Prepared) -> list[str]:
         f"command {' '.join(plan.command)}",
         f"workdir {plan.workdir}",
     ]
-    sections = (
+    sections: tuple[tuple[str, tuple[Described, ...]], ...] = (
         ("mounts", (*plan.binds, *plan.tmpfs)),
         ("late masks", plan.guards),
         ("limits", plan.limits),

@@ -72,9 +72,7 @@ def _scan(plan: Plan, facts: Facts, allowed: tuple[str, ...]) -> tuple[str, ...]
     from bawn.plan.scan import after_run_scan
 
     return tuple(
-        change
-        for top in plan.scan
-        for change in after_run_scan(*tree.again(facts.trees, top), allowed)
+        change for top in plan.scan for change in after_run_scan(*tree.again(facts.trees, top), allowed)
     )
 
 

@@ -58,9 +58,7 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
                     file.write(value)
     except OSError as error:
         remove(groups)
-        raise HostError(
-            f"cannot set a limit in {error.filename}: {error.strerror}", "bawn doctor"
-        ) from None
+        raise HostError(f"cannot set a limit in {error.filename}: {error.strerror}", "bawn doctor") from None
     return groups
 
 

@@ -50,9 +50,7 @@ def run(
 class _Run:
     """One `docker run` from its start to its end."""
 
-    def __init__(
-        self, plan: Plan, docker: DockerFact, name: str, files: Files, watch: Watch
-    ) -> None:
+    def __init__(self, plan: Plan, docker: DockerFact, name: str, files: Files, watch: Watch) -> None:
         self._plan, self._docker, self._name, self._files = plan, docker, name, files
         self._watch = watch
         self._gauge: Gauge | None = None
@@ -122,8 +120,7 @@ class _Run:
     def _outcome(self, status: int, duration: int) -> Outcome:
         if self._reason == "engine":
             raise EngineError(
-                "docker did not make the container as planned; it was ended:\n  "
-                + "\n  ".join(self._notes)
+                "docker did not make the container as planned; it was ended:\n  " + "\n  ".join(self._notes)
             )
         if not self._compared and status == CANNOT_RUN:
             raise EngineError("docker could not start the container (see above)", "bawn doctor")

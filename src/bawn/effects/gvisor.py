@@ -82,9 +82,7 @@ def close_run(paths: RunPaths, lock: int) -> None:
     os.close(lock)
 
 
-def write_files(
-    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]
-) -> None:
+def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]) -> None:
     """Writes config.json, the empty file, the late masks and the home seed."""
     root = plan.rootfs or rootfs.host_rootfs(facts.state, plan.identity, plan.hostname)
     seed = paths.seed if write_seed(plan, paths.seed) else ""
@@ -159,9 +157,7 @@ def read_credential(path: str) -> bytes:
     return data
 
 
-def launch_argv(
-    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str
-) -> list[str]:
+def launch_argv(plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str) -> list[str]:
     """The argv of the cage and of runsc in it. It holds no secret."""
     joined = [word for path in groups.procs for word in ("-c", path)]
     user = ["-u", f"{facts.host.uid}:{facts.host.gid}"] if plan.identity.rootless else []
@@ -256,7 +252,7 @@ def _outcome(
     sampled: int,
 ) -> Outcome:
     """Judges the end: a limit's kill is told apart from the command's own exit."""
-    hit = ("memory",) if used.oom_kills or reason == "memory" else ()
+    hit: tuple[str, ...] = ("memory",) if used.oom_kills or reason == "memory" else ()
     hit += ("pids",) if used.pids_refused else ()
     peak = max(used.peak_memory, sampled)
     if reason == "timeout":

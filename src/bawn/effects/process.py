@@ -130,7 +130,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str]) -> int:
     Raises HostError when it cannot be started.
     """
     try:
-        return os.posix_spawn(argv[0], argv, env, setsigmask=())
+        return os.posix_spawn(argv[0], list(argv), env, setsigmask=())
     except OSError as error:
         raise HostError(f"{argv[0]} cannot be started: {error.strerror}", paste(argv)) from None
 

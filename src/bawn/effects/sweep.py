@@ -33,9 +33,7 @@ def sweep(runtime: str, host: HostFact) -> Swept:
             continue
         try:
             left = [
-                path
-                for _, root in host.cgroup_roots
-                if not remove_directory(path := cgroup_of(root, run_id))
+                path for _, root in host.cgroup_roots if not remove_directory(path := cgroup_of(root, run_id))
             ]
             directory = run_paths(runtime, run_id).directory
             shutil.rmtree(directory, ignore_errors=True)

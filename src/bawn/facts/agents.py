@@ -85,9 +85,7 @@ def _inspect(name: str, real: str, home: str) -> AgentFact | None:
     if kind == "node":
         node = _node(real, home)
         if node:
-            return AgentFact(
-                name, real, tuple(sorted({package, _installation(node)})), (node, real)
-            )
+            return AgentFact(name, real, tuple(sorted({package, _installation(node)})), (node, real))
     return None  # a shim that chooses a version at run time: what it would run lies further on
 
 

@@ -42,9 +42,7 @@ def endpoint() -> str:
     if os.environ.get("DOCKER_HOST"):
         return os.environ["DOCKER_HOST"]
     config = os.environ.get("DOCKER_CONFIG") or os.path.expanduser("~/.docker")
-    name = os.environ.get("DOCKER_CONTEXT") or str(
-        _json(f"{config}/config.json").get("currentContext", "")
-    )
+    name = os.environ.get("DOCKER_CONTEXT") or str(_json(f"{config}/config.json").get("currentContext", ""))
     if not name or name == "default":
         return "unix:///var/run/docker.sock"
     import hashlib

@@ -21,9 +21,7 @@ def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: flo
     except FileNotFoundError:
         raise HostError("the working directory no longer exists", "cd to another one") from None
     base = os.path.dirname(policy.path)
-    asked = paths.observe(
-        profile, machine.home, cwd, base, where.state, where.config, where.runtime
-    )
+    asked = paths.observe(profile, machine.home, cwd, base, where.state, where.config, where.runtime)
     engine: DockerFact | None = None
     if profile.engine == "docker":
         engine = docker.observe(run, wait)

@@ -47,9 +47,7 @@ def walk_all(
         own[source] = (*own.get(source, ()), *masks)
     # dict.fromkeys: without duplicates, in order
     hold = {
-        source: tuple(
-            dict.fromkeys(mask for path in ancestors(source)[::-1] for mask in own.get(path, ()))
-        )
+        source: tuple(dict.fromkeys(mask for path in ancestors(source)[::-1] for mask in own.get(path, ())))
         for source in sorted(own)
     }
     walker = Walker(hold, table, probe)
@@ -57,9 +55,7 @@ def walk_all(
         if source not in walker.trees:
             walker.run(source)
     resolver = resolver or Resolver("", table)
-    return tuple(
-        walker.trees[source].fact(_submounts(source, hold, table, resolver)) for source in hold
-    )
+    return tuple(walker.trees[source].fact(_submounts(source, hold, table, resolver)) for source in hold)
 
 
 def _submounts(
@@ -113,9 +109,7 @@ def observe(
     trees = walk_all(roots, table, probe, resolver)
     if not profile.git_links:
         return trees
-    linked = [
-        root(path, profile.mask) for path in _git_links(trees) if not _hopeless(path, real_home)
-    ]
+    linked = [root(path, profile.mask) for path in _git_links(trees) if not _hopeless(path, real_home)]
     more = walk_all(linked, table, probe, resolver)
     return (*trees, *(tree._replace(at=resolver.follow(tree.source)) for tree in more))
 
@@ -130,13 +124,9 @@ def _git_links(trees: tuple[TreeFact, ...]) -> list[str]:
         link.common
         for tree in trees
         for link in tree.gitfiles
-        if link.acknowledged
-        and link.common
-        and not any(within(link.common, other.source) for other in trees)
+        if link.acknowledged and link.common and not any(within(link.common, other.source) for other in trees)
     }
-    return sorted(
-        path for path in found if not any(above in found for above in ancestors(path)[1:])
-    )
+    return sorted(path for path in found if not any(above in found for above in ancestors(path)[1:]))
 
 
 def again(

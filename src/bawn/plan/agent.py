@@ -1,4 +1,4 @@
-"""What an agent preset contributes to a plan. Filled by `teams.presets`, which plan cannot import."""
+"""What an agent preset adds to a plan. Filled by `teams.presets`, which plan cannot import."""
 
 from bawn.plan.model import Bind, Finding
 from bawn.typed import NamedTuple
@@ -14,3 +14,6 @@ class AgentSetup(NamedTuple):
     seed: tuple[tuple[str, str], ...] = ()  # (path below HOME, credential file on the host)
     settings: tuple[tuple[str, str], ...] = ()  # (path below HOME, text)
     findings: tuple[Finding, ...] = ()
+
+
+NO_AGENT = AgentSetup()

@@ -1,7 +1,7 @@
 """(Policy, Profile, Facts, command) -> Plan. Pure."""
 
 from bawn.facts.model import Facts
-from bawn.plan.agent import AgentSetup
+from bawn.plan.agent import NO_AGENT, AgentSetup
 from bawn.plan.limits import plan_limits
 from bawn.plan.model import Bind, EnvVar, Finding, Identity, Plan, Tmpfs
 from bawn.plan.mounts import compile_mounts
@@ -20,7 +20,7 @@ def compile_plan(
     profile: Profile,
     facts: Facts,
     command: tuple[str, ...],
-    agent: AgentSetup = AgentSetup(),
+    agent: AgentSetup = NO_AGENT,
 ) -> Plan:
     """The plan of one run. `command` is what the person typed, () for the profile's or agent's own.
 
@@ -111,9 +111,7 @@ def _parents(agent: AgentSetup) -> list[str]:
     return ["/".join(d.split("/")[: i + 1]) for d in agent.dirs for i in range(d.count("/") + 1)]
 
 
-def _environment(
-    profile: Profile, facts: Facts, identity: Identity, agent: AgentSetup
-) -> tuple[EnvVar, ...]:
+def _environment(profile: Profile, facts: Facts, identity: Identity, agent: AgentSetup) -> tuple[EnvVar, ...]:
     """Built from nothing: bawn's own names, then the agent's, then the policy's."""
     values = {
         "HOME": HOME,
@@ -172,11 +170,7 @@ def _docker_findings(profile: Profile, facts: Facts, place: str) -> list[Finding
     runtime = next((r for r in docker.runtimes if r.name == "runsc"), None)
     if runtime is None:
         return [finding("BWN706", "engine docker", "docker does not know the runtime runsc")]
-    found = (
-        [finding("BWN707", place, "engine docker needs an image")]
-        if profile.image == "host"
-        else []
-    )
+    found = [finding("BWN707", place, "engine docker needs an image")] if profile.image == "host" else []
     opened = openers(runtime)
     return found + [
         finding("BWN710", "engine docker", f"runtime runsc has {arg}: {why}") for arg, why in opened

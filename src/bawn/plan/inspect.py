@@ -115,9 +115,7 @@ def _mounts(plan: Plan, files: Files, made: list[dict[str, Any]]) -> list[Differ
             continue  # compared by their options
         got.add((mount.get("Source"), mount.get("Destination"), bool(mount.get("RW"))))
     missing = [Difference("mount", repr(m), "nothing") for m in sorted(wanted - got)]
-    return missing + [
-        Difference("mount", "nothing", repr(m)) for m in sorted(got - wanted, key=repr)
-    ]
+    return missing + [Difference("mount", "nothing", repr(m)) for m in sorted(got - wanted, key=repr)]
 
 
 def _tmpfs(plan: Plan, made: dict[str, str]) -> list[Difference]:

@@ -137,9 +137,8 @@ class Plan(NamedTuple):
     settings: tuple[tuple[str, str], ...]  # (path below HOME, text written there)
     overrides: tuple[tuple[str, str], ...]  # (path, reason) in force
     home_dirs: tuple[str, ...]  # made below HOME at start, parents first
-    creates: tuple[str, ...]  # missing write roots that are made on the host first
+    creates: tuple[str, ...]  # host directories made at the start, parents first
     findings: tuple[Finding, ...]
-    creates: tuple[str, ...] = ()  # host directories made at the start, parents first
 
     def as_data(self) -> dict[str, Any]:
         """The plan as plain JSON data, field names as above."""

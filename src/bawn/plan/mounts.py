@@ -267,9 +267,7 @@ class _Compiler:
 
 def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
     every = set(paths)
-    return tuple(
-        sorted(path for path in every if not any(up in every for up in ancestors(path)[1:]))
-    )
+    return tuple(sorted(path for path in every if not any(up in every for up in ancestors(path)[1:])))
 
 
 def shortened(findings: list[Finding]) -> tuple[Finding, ...]:

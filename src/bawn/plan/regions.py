@@ -85,9 +85,7 @@ def wanted(profile: Profile, policy: str) -> list[Wanted]:
         )
     for mount in profile.mounts:
         place = where(mount.place, policy)
-        found.append(
-            Wanted(mount.source, mount.mode, "mount", place, mount.mask, mount.write, mount.create)
-        )
+        found.append(Wanted(mount.source, mount.mode, "mount", place, mount.mask, mount.write, mount.create))
     return found
 
 

@@ -83,9 +83,7 @@ def findings(several: tuple[Finding, ...], colour: bool = False) -> list[str]:
     """Each finding with its rule, place, reason and fix; then their number."""
     lines = []
     for one in several:
-        head = (
-            f"{one.severity} {one.rule} {RULES[one.rule].title}" if one.rule in RULES else one.rule
-        )
+        head = f"{one.severity} {one.rule} {RULES[one.rule].title}" if one.rule in RULES else one.rule
         lines.append(_paint(one.severity, colour, head))
         lines.append(f"  at  {escaped(one.place)}")
         lines.append(f"      {escaped(one.message)}")

@@ -39,20 +39,14 @@ RULES: dict[str, Rule] = {
     "BWN106": Rule("error", "keys and tokens", "reading them is having them", _LIFT),
     "BWN107": Rule("error", "a browser profile", "cookies are logins", _LIFT),
     "BWN108": Rule("error", "a key ring", "reading it is having what it keeps", _LIFT),
-    "BWN109": Rule(
-        "error", "a container engine", "whoever reaches the engine is root on this host", _NEVER
-    ),
-    "BWN110": Rule(
-        "error", "bawn's own files", "an agent that writes them decides what is allowed", _NEVER
-    ),
+    "BWN109": Rule("error", "a container engine", "whoever reaches the engine is root on this host", _NEVER),
+    "BWN110": Rule("error", "bawn's own files", "an agent that writes them decides what is allowed", _NEVER),
     "BWN111": Rule("error", "an agent's own files", "they hold its logins and history", _LIFT),
     "BWN112": Rule("error", "another user's home", "its owner has not agreed to it", _LIFT),
     "BWN120": Rule(
         "warning", "an override without effect", "it lifts nothing that is mounted", "take it out"
     ),
-    "BWN121": Rule(
-        "error", "an override that is not possible", "nothing lifts this path", "take it out"
-    ),
+    "BWN121": Rule("error", "an override that is not possible", "nothing lifts this path", "take it out"),
     "BWN122": Rule("note", "an override in force", "it stands in the record", "none"),
     # Sources and targets
     "BWN201": Rule(
@@ -74,9 +68,7 @@ RULES: dict[str, Rule] = {
         "a socket or device is a door to whoever is behind it",
         "mount files and directories only",
     ),
-    "BWN205": Rule(
-        "note", "a source behind a link", "the box sees the place itself, not the link", "none"
-    ),
+    "BWN205": Rule("note", "a source behind a link", "the box sees the place itself, not the link", "none"),
     "BWN206": Rule(
         "error",
         "a link that an agent can write decides",
@@ -132,9 +124,7 @@ RULES: dict[str, Rule] = {
         "a link or `..` would turn one writable corner into another place",
         "name a directory below {source}, without `..`",
     ),
-    "BWN232": Rule(
-        "note", "a write root of a writable mount", "it is writable already", "take it out"
-    ),
+    "BWN232": Rule("note", "a write root of a writable mount", "it is writable already", "take it out"),
     "BWN233": Rule("note", "a directory to be made", "create = true: owned by the invoker", "none"),
     "BWN240": Rule(
         "error",
@@ -162,12 +152,8 @@ RULES: dict[str, Rule] = {
         "the mount and the box's own directory would hide each other",
         "move the directory, or mount a directory below it",
     ),
-    "BWN261": Rule(
-        "error", "a writable system directory", "the host runs what it holds", 'mode = "ro"'
-    ),
-    "BWN262": Rule(
-        "note", "already visible", "image = host shows it read-only anyway", "take it out"
-    ),
+    "BWN261": Rule("error", "a writable system directory", "the host runs what it holds", 'mode = "ro"'),
+    "BWN262": Rule("note", "already visible", "image = host shows it read-only anyway", "take it out"),
     "BWN270": Rule(
         "error",
         "a docker daemon elsewhere",
@@ -193,9 +179,7 @@ RULES: dict[str, Rule] = {
         "rm -rf the top of it, if you do not know it",
     ),
     # Masks
-    "BWN301": Rule(
-        "error", "not a pattern", "a mask that matches nothing hides nothing", "mend it"
-    ),
+    "BWN301": Rule("error", "not a pattern", "a mask that matches nothing hides nothing", "mend it"),
     "BWN302": Rule(
         "error",
         "a masked name that cannot be written down",
@@ -268,9 +252,7 @@ RULES: dict[str, Rule] = {
         "the box's user cannot come as far as the source",
         "chmod o+x {path}, or move the source",
     ),
-    "BWN502": Rule(
-        "error", "a source the box cannot read", "its user is not let in", "chmod o+rX {path}"
-    ),
+    "BWN502": Rule("error", "a source the box cannot read", "its user is not let in", "chmod o+rX {path}"),
     "BWN503": Rule(
         "error",
         "a writable mount the box cannot write",

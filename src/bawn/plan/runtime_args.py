@@ -1,5 +1,7 @@
 """Arguments of docker's runtime entry that open every box of it, whatever bawn asks for. Pure."""
 
+import itertools
+
 from bawn.facts.model import DockerRuntime
 
 OPENERS = {
@@ -15,6 +17,6 @@ OPENERS = {
 def openers(runtime: DockerRuntime) -> list[tuple[str, str]]:
     """(argument, what it does) for those that weaken a box. Both `--a=b` and `--a b` are read."""
     words = [w.lstrip("-") for w in runtime.args]
-    pairs = set(words) | {f"{a}={b}" for a, b in zip(words, words[1:], strict=False)}
+    pairs = set(words) | {f"{a}={b}" for a, b in itertools.pairwise(words)}
     return [(arg, why) for arg, why in OPENERS.items()
             if arg[2:] in pairs or f"{arg[2:]}=true" in pairs]  # fmt: skip

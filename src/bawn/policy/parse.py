@@ -110,9 +110,7 @@ def _policy(data: dict[str, Any], path: str, text: str, reader: _Reader) -> Poli
     if not isinstance(tables, dict):
         reader.problem(("profile",), f"got {_show(tables)}; allowed: tables [profile.NAME]")
         tables = {}
-    profiles = tuple(
-        _profile(name, table, defaults, limits, reader) for name, table in tables.items()
-    )
+    profiles = tuple(_profile(name, table, defaults, limits, reader) for name, table in tables.items())
     if not profiles and not reader.problems:
         reader.problem(("profile",), "missing; write [profile.default]")
     sha256 = sha256_hex(text.encode())
@@ -126,9 +124,7 @@ def _limits(data: Any, path: _Path, base: Limits, reader: _Reader) -> Limits:
     return base._replace(**reader.table(data["limits"], (*path, "limits"), fields.LIMITS))
 
 
-def _profile(
-    name: str, data: Any, defaults: dict[str, Any], limits: Limits, reader: _Reader
-) -> Profile:
+def _profile(name: str, data: Any, defaults: dict[str, Any], limits: Limits, reader: _Reader) -> Profile:
     path: _Path = ("profile", name)
     try:
         fields.NAME.read(name)
@@ -151,14 +147,10 @@ def _profile(
     )
 
 
-def _conflicts(
-    path: _Path, values: dict[str, Any], secrets: tuple[Secret, ...], reader: _Reader
-) -> None:
+def _conflicts(path: _Path, values: dict[str, Any], secrets: tuple[Secret, ...], reader: _Reader) -> None:
     """What is wrong only together."""
     if values["allow"] and values["egress"] == "none":
-        reader.problem(
-            (*path, "allow"), 'has no effect with egress = "none"; write egress = "proxy"'
-        )
+        reader.problem((*path, "allow"), 'has no effect with egress = "none"; write egress = "proxy"')
     if values["write"] and values["workdir_mode"] == "rw":
         reader.problem(
             (*path, "write"),
@@ -186,9 +178,7 @@ def _rows(data: dict[str, Any], path: _Path, key: str, reader: _Reader) -> list[
             made.append(Override(**values, place=_place(where)))
             continue
         if values["write"] and values["mode"] == "rw":
-            reader.problem(
-                (*where, "write"), 'has no effect on a read-write source; write mode = "ro"'
-            )
+            reader.problem((*where, "write"), 'has no effect on a read-write source; write mode = "ro"')
         made.append(Mount(**values, place=_place(where)))
     return made
 

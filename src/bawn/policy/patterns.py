@@ -235,10 +235,7 @@ class Matcher:
                 self._below.setdefault("/".join(literal[:-1]), []).append((part, pattern))
             else:
                 deep = _Deep(
-                    tuple(
-                        None if step is None else re.compile(_regex(step), re.DOTALL)
-                        for step in steps
-                    ),
+                    tuple(None if step is None else re.compile(_regex(step), re.DOTALL) for step in steps),
                     part,
                     pattern,
                 )

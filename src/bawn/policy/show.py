@@ -48,6 +48,4 @@ def _value(value: object) -> str:
 
 
 def _inline(table: dict[str, str]) -> str:
-    return (
-        "{ " + ", ".join(f"{k} = {_value(v)}" for k, v in table.items()) + " }" if table else "{}"
-    )
+    return "{ " + ", ".join(f"{k} = {_value(v)}" for k, v in table.items()) + " }" if table else "{}"

@@ -26,8 +26,7 @@ def starter_text(around: Around) -> str:
         'workdir = "."            # read-write at its own path; workdir_mode = "ro" for read-only',
         'egress = "none"          # no network at all',
         "",
-        "# Names the agent must never read, at any depth"
-        + (f" (here: {found})." if found else "."),
+        "# Names the agent must never read, at any depth" + (f" (here: {found})." if found else "."),
         'mask = [".env", ".env.*"]',
     ]
     if around.git_dir:
