@@ -66,8 +66,10 @@ static void drop_privileges(void)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
-	for (int cap = 0; cap <= 63; cap++)
-		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); /* EPERM where it is empty already */
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 &&
+		    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0)
+			fail(EXIT_BOX, "cannot empty the bounding set: %s", strerror(errno));
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capset, &header, none) != 0)
 		fail(EXIT_BOX, "cannot drop capabilities: %s", strerror(errno));
@@ -144,7 +146,7 @@ static void run_command(char **argv, const sigset_t *mask)
 	close_range(3, ~0U, 0);
 	execvp(argv[0], argv);
 	int status = errno == ENOENT || errno == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
-	fprintf(stderr, "bawn: cannot run %s in the box: %s\n", argv[0], strerror(errno));
+	dprintf(2, "bawn: cannot run %s in the box: %s\n", argv[0], strerror(errno));
 	_exit(status);
 }
 
@@ -181,7 +183,8 @@ int main(int argc, char **argv)
 	sigset_t all, before;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	pid_t child = fork();
+	/* vfork: no copy of this address space, of which gVisor's would cost 5 ms of the start. */
+	pid_t child = vfork();
 	if (child < 0)
 		fail(EXIT_BOX, "cannot fork: %s", strerror(errno));
 	if (child == 0)

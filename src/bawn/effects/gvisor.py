@@ -15,6 +15,7 @@ from bawn import box
 from bawn.effects import cgroup, process, rootfs
 from bawn.effects.names import RunPaths, run_paths
 from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
+from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
 from bawn.errors import EngineError, HostError
 from bawn.evidence.events import Observer
@@ -76,9 +77,7 @@ def open_run(paths: RunPaths) -> int:
 
 def close_run(paths: RunPaths, lock: int) -> None:
     """Removes everything of the run; the lock goes last."""
-    import shutil
-
-    shutil.rmtree(paths.directory, ignore_errors=True)
+    remove_tree(paths.directory)
     os.close(lock)
 
 

@@ -10,6 +10,7 @@ import time
 
 from bawn.effects.cgroup import remove_directory
 from bawn.effects.names import cgroup_of, run_paths
+from bawn.effects.remove import remove_tree
 from bawn.facts.model import HostFact
 from bawn.typed import NamedTuple
 
@@ -23,8 +24,6 @@ class Swept(NamedTuple):
 
 def sweep(runtime: str, host: HostFact) -> Swept:
     """Removes every dead run of this user. A run whose lock is held is alive and left alone."""
-    import shutil
-
     gone: list[str] = []
     stuck: list[str] = []
     for run_id in _runs(runtime):
@@ -36,7 +35,7 @@ def sweep(runtime: str, host: HostFact) -> Swept:
                 path for _, root in host.cgroup_roots if not remove_directory(path := cgroup_of(root, run_id))
             ]
             directory = run_paths(runtime, run_id).directory
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_tree(directory)
             if os.path.exists(directory):
                 left.append(directory)
             stuck += left
