@@ -62,13 +62,26 @@ static int is_gvisor(void)
 	return got > 0 && strstr(log, "Starting gVisor") != NULL;
 }
 
+/* The bounding set as the kernel shows it; all ones where it cannot be read. (Asking for each of 41
+ * capabilities costs 3 ms under systrap, which patches a call site that repeats.) */
+static unsigned long long bounding_set(void)
+{
+	char text[4096];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	close(fd);
+	text[got < 0 ? 0 : got] = 0;
+	const char *line = strstr(text, "CapBnd:");
+	return line ? strtoull(line + 7, NULL, 16) : ~0ULL;
+}
+
 static void drop_privileges(void)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
-	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 &&
-		    prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0)
+	unsigned long long left = bounding_set();
+	for (int cap = 0; left && cap <= 63; cap++)
+		if (left >> cap & 1 && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0 && errno != EINVAL)
 			fail(EXIT_BOX, "cannot empty the bounding set: %s", strerror(errno));
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capset, &header, none) != 0)

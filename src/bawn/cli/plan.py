@@ -85,6 +85,6 @@ def _bundle(ready: Prepared) -> str:
     from bawn.plan import oci
 
     seed = "RUN/seed" if plan.seed or plan.settings else ""
-    data = oci.bundle(plan, rootfs=plan.rootfs or "RUN/rootfs", empty="RUN/empty", init="RUN/init",
+    data = oci.bundle(plan, rootfs=plan.rootfs or "RUN/rootfs", empty="RUN/empty", init="RUN/init" if plan.rootfs else "",
                       seed=seed, tty=False, secrets=secrets)  # fmt: skip
     return json.dumps(data, indent=2)

@@ -9,8 +9,7 @@ import os
 import signal
 import time
 
-from bawn import box
-from bawn.effects import docker_api, gvisor, process
+from bawn.effects import docker_api, gvisor, process, rootfs
 from bawn.effects.docker_cgroup import Gauge
 from bawn.effects.names import container_of, run_paths
 from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
@@ -37,7 +36,7 @@ def run(
     try:
         seed = paths.seed if gvisor.write_seed(plan, paths.seed) else ""
         gvisor.write(paths.empty, b"", 0o444)
-        files = Files(box.INIT, paths.empty, seed)
+        files = Files(rootfs.program(facts.runtime), paths.empty, seed)
         argv = [docker.cli, *docker_argv(plan, name, files, tty=tty)]
         with Watch(plan.guards) as watch:
             run = _Run(plan, docker, name, files, watch)

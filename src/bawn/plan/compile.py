@@ -12,7 +12,7 @@ from bawn.policy.model import Policy, Profile
 
 BOX_ID = 1000  # seed 001: never root in the box
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-HOME_DIRS = (".cache", ".config", ".local", ".local/share", ".local/state", ".tmp")
+HOME_DIRS = (".tmp",)  # TMPDIR; what follows XDG makes its own directories
 
 
 def compile_plan(
