@@ -7,7 +7,7 @@ from bawn.effects.outcome import Outcome
 from bawn.errors import BawnError
 from bawn.evidence import runlog
 from bawn.evidence.events import Ended, Observer, Started
-from bawn.facts.model import Facts, TreeFact
+from bawn.facts.model import Facts
 from bawn.plan.model import Plan
 
 
@@ -64,13 +64,12 @@ def _scan(plan: Plan, facts: Facts) -> tuple[str, ...]:
     if not plan.scan:
         return ()
     from bawn.facts import tree
-    from bawn.plan.mounts import after_run_scan
+    from bawn.plan.scan import after_run_scan
 
-    before = {fact.source: fact for fact in facts.trees}
     new: list[str] = []
     for source in plan.scan:
-        known = before.get(source, TreeFact(source, (), 0))
-        new += after_run_scan(known, tree.rescan(source))
+        before, after = tree.again(facts.trees, source)
+        new += after_run_scan(before, after, plan.host_exec)
     return tuple(new)
 
 

@@ -103,7 +103,7 @@ def masks(plan: Plan, empty: str) -> str:
     lines = [f"k {covering.st_dev}:{covering.st_ino}"]
     for guard in plan.guards:
         lines.append(f"r {guard.root}")
-        lines += [f"{'p' if '/' in p else 'n'} {p}" for p in guard.patterns]
+        lines += [f"p {p.lstrip('/')}" if "/" in p else f"n {p}" for p in guard.patterns]
     return "\n".join(lines) + "\n"
 
 

@@ -139,7 +139,7 @@ class Plan(NamedTuple):
     home_dirs: tuple[str, ...]  # made below HOME at start, parents first
     creates: tuple[str, ...]  # missing write roots that are made on the host first
     findings: tuple[Finding, ...]
-    creates: tuple[str, ...] = ()  # host directories made at the start, parents first
+    host_exec: tuple[str, ...] = ()  # what the profile leaves writable of files the host runs
 
     def as_data(self) -> dict[str, Any]:
         """The plan as plain JSON data, field names as above."""

@@ -1,7 +1,7 @@
 """Every finding about a mount list: what it is called, why it matters, what to do about it.
 
-BWN1xx refused paths, 2xx sources and targets, 3xx masks, 4xx files the host runs, 5xx ownership,
-6xx git directories. `docs/mounts.md` shows this table (a test holds it to it).
+BWN1xx refused paths, 2xx sources and targets, 3xx masks, 4xx files the host runs, 5xx
+ownership, 6xx git directories, 7xx engines and agents. `docs/mounts.md` shows this table (a test holds it to it).
 """
 
 from typing import NamedTuple
@@ -14,6 +14,7 @@ class Rule(NamedTuple):
     title: str
     why: str
     fix: str  # a template: its fields are named by the caller of `finding`
+    message: str = ""  # the same, for rules whose finding always reads alike
 
 
 _LIFT = (
@@ -311,10 +312,55 @@ RULES: dict[str, Rule] = {
     ),
     "BWN603": Rule("note", "a git pointer to nothing", "git will not work here", "none"),
     "BWN604": Rule("note", "a git directory mounted too", "git_links = true", "none"),
+    # Engines, agents, the command
+    "BWN701": Rule("error", "no gVisor", "bawn starts nothing without it", "bawn doctor"),
+    "BWN702": Rule("error", "no docker", "the engine does not answer", "bawn doctor"),
+    "BWN703": Rule(
+        "error",
+        "nothing to run",
+        "neither the profile nor the command line says what",
+        "bawn run --profile {profile} -- COMMAND",
+        "profile {profile} has no command and no agent, and none was typed",
+    ),
+    "BWN704": Rule(
+        "warning",
+        "a secret without a value",
+        "the command will not find it",
+        "export {name}=..., or take it out of secrets",
+        "{name} is not in {where}",
+    ),
+    "BWN705": Rule(
+        "error",
+        "no way out yet",
+        "this version has no proxy: a box has no network at all",
+        'egress = "none"',
+        "egress = {egress} is not possible in this version",
+    ),
+    "BWN706": Rule(
+        "error",
+        "docker without gVisor",
+        "bawn never falls back to runc",
+        "sudo bawn setup docker",
+        "docker has no runtime named runsc",
+    ),
+    "BWN707": Rule(
+        "error",
+        "an image that docker does not have",
+        'docker cannot use the machine itself (image = "host")',
+        'image = "NAME" in the profile, or engine = "gvisor"',
+        'image = "host" with engine = "docker"',
+    ),
+    "BWN708": Rule(
+        "error",
+        "an agent that is not installed",
+        "its program is mounted from this machine",
+        "{install}",
+        "{agent} was not found (looked in {where})",
+    ),
 }
 
 
-def finding(rule: str, place: str, message: str, **values: object) -> Finding:
+def finding(rule: str, place: str, message: str = "", **values: object) -> Finding:
     """A finding by its rule. `values` fill the fix: paths for a command line are `shell` quoted.
 
     Names in a tree may be bytes that are no text: they are written as `\\udc80`, so that a plan
@@ -322,6 +368,7 @@ def finding(rule: str, place: str, message: str, **values: object) -> Finding:
     """
     row = RULES[rule]
     fix = "" if row.fix == "none" else row.fix.format(**values)
+    message = message or row.message.format(**values)
     return Finding(rule, row.severity, _text(place), _text(message), _text(fix))
 
 
