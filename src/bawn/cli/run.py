@@ -142,10 +142,7 @@ def _start(ready: Prepared, quiet: bool, as_json: bool) -> int:
     secrets = read_secrets(ready)
     tty = os.isatty(0) and os.isatty(1)
     observer = Silent() if quiet else Stderr()
-    ended = box_run.run(
-        ready.plan, ready.facts, secrets=secrets, tty=tty, observer=observer,
-        host_exec=ready.profile.host_exec,
-    )  # fmt: skip
+    ended = box_run.run(ready.plan, ready.facts, secrets=secrets, tty=tty, observer=observer)
     if not quiet:
         for line in box_run.describe(ended):
             say(line)

@@ -11,17 +11,8 @@ from bawn.facts.model import Facts
 from bawn.plan.model import Plan
 
 
-def run(
-    plan: Plan,
-    facts: Facts,
-    *,
-    secrets: dict[str, str],
-    tty: bool,
-    observer: Observer,
-    host_exec: tuple[str, ...] = (),
-) -> Ended:
+def run(plan: Plan, facts: Facts, *, secrets: dict[str, str], tty: bool, observer: Observer) -> Ended:
     """Runs the plan in its engine. The plan has no errors (the caller has refused those).
-    `host_exec` are the policy's patterns of host-executed files that may change.
 
     Raises HostError or EngineError when the box could not be started; the log says so too.
     """
@@ -42,7 +33,7 @@ def run(
         failed = Outcome(error.exit_code, "engine", 0, notes=(error.message,))
         runlog.append(facts.state, _ended(run_id, failed, ()))
         raise
-    ended = _ended(run_id, outcome, _scan(plan, facts, host_exec))
+    ended = _ended(run_id, outcome, _scan(plan, facts))
     runlog.append(facts.state, ended)
     return ended
 
@@ -66,14 +57,18 @@ def _make_write_roots(plan: Plan) -> None:
         os.chown(path, plan.identity.host_uid, plan.identity.host_gid)
 
 
-def _scan(plan: Plan, facts: Facts, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """Host-executed files that the run made or replaced (DESIGN 3)."""
+def _scan(plan: Plan, facts: Facts) -> tuple[str, ...]:
+    """Host-executed files that the run made (DESIGN 3): the trees before, and again now."""
+    if not plan.scan:
+        return ()
     from bawn.facts import tree
     from bawn.plan.scan import after_run_scan
 
-    return tuple(
-        change for top in plan.scan for change in after_run_scan(*tree.again(facts.trees, top), allowed)
-    )
+    new: list[str] = []
+    for source in plan.scan:
+        before, after = tree.again(facts.trees, source)
+        new += after_run_scan(before, after, plan.host_exec)
+    return tuple(new)
 
 
 def _ended(run_id: str, outcome: Outcome, new: tuple[str, ...]) -> Ended:

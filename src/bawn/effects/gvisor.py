@@ -89,9 +89,7 @@ def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: d
     write(paths.empty, b"", 0o444)
     if plan.guards:
         write(paths.masks, masks(plan, paths.empty).encode(errors="surrogateescape"), 0o600)
-    config = oci.bundle(
-        plan, rootfs=root, empty=paths.empty, init=init, seed=seed, tty=tty, secrets=secrets
-    )
+    config = oci.bundle(plan, rootfs=root, empty=paths.empty, init=init, seed=seed, tty=tty, secrets=secrets)
     write(paths.config, json.dumps(config).encode(), 0o600)
 
 
@@ -101,7 +99,7 @@ def masks(plan: Plan, empty: str) -> str:
     lines = [f"k {covering.st_dev}:{covering.st_ino}"]
     for guard in plan.guards:
         lines.append(f"r {guard.root}")
-        lines += [f"{'p' if '/' in p else 'n'} {p}" for p in guard.patterns]
+        lines += [f"p {p.lstrip('/')}" if "/" in p else f"n {p}" for p in guard.patterns]
     return "\n".join(lines) + "\n"
 
 

@@ -20,8 +20,8 @@ def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: flo
         cwd = os.getcwd()
     except FileNotFoundError:
         raise HostError("the working directory no longer exists", "cd to another one") from None
-    base = os.path.dirname(policy.path)
-    asked = paths.observe(profile, machine.home, cwd, base, where.state, where.config, where.runtime)
+    base = os.path.dirname(policy.path) or cwd
+    asked = paths.observe(profile, machine.home, base, where)
     engine: DockerFact | None = None
     if profile.engine == "docker":
         engine = docker.observe(run, wait)
@@ -35,7 +35,7 @@ def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: flo
         state=where.state,
         runtime=where.runtime,
         paths=asked,
-        trees=tree.observe(profile, asked, machine.home),
+        trees=tree.observe(profile, asked),
         environ=tuple((n, os.environ[n]) for n in profile.pass_env if n in os.environ),
         have_secrets=tuple(s.name for s in profile.secrets if secrets.have(s, machine.home)),
     )

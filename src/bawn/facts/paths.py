@@ -10,6 +10,7 @@ import stat
 from collections.abc import Mapping
 
 from bawn.facts import mountinfo
+from bawn.facts.dirs import Dirs
 from bawn.facts.model import Component, Kind, PathFact
 from bawn.policy import pathtext, refused
 from bawn.policy.model import Profile
@@ -169,12 +170,12 @@ def kind_of(mode: int) -> Kind:
     return next((kind for bits, kind in _KINDS if stat.S_IFMT(mode) == bits), "device")
 
 
-def named(profile: Profile, policy_dir: str) -> list[tuple[str, str]]:
+def named(profile: Profile, base: str) -> list[tuple[str, str]]:
     """Every path that `profile` names, as (text, base); a write root lies below its source."""
     found = []
     if profile.workdir:
-        found.append((profile.workdir, policy_dir))
-        found += [(below(profile.workdir, root), policy_dir) for root in profile.write]
+        found.append((profile.workdir, base))
+        found += [(below(profile.workdir, root), base) for root in profile.write]
     for mount in profile.mounts:
         found.append((mount.source, ""))
         found += [(below(mount.source, root), "") for root in mount.write]
@@ -190,25 +191,23 @@ def below(source: str, root: str) -> str:
 def observe(
     profile: Profile,
     home: str,
-    cwd: str,
-    policy_dir: str,
-    state: str,
-    config: str,
-    runtime: str,
+    base: str,
+    own: Dirs,
     environ: Mapping[str, str] | None = None,
     table: mountinfo.MountTable | None = None,
 ) -> tuple[PathFact, ...]:
     """Every path the profile names, then every refused one, each once by its text.
 
-    A relative work directory lies below `policy_dir`, or `cwd` where no policy file was found.
+    A relative work directory lies below `base`: the policy's directory, or the current one where
+    there is no policy. `own` are bawn's directories; `environ` is bawn's own unless given.
     """
     resolver = Resolver(home, table or mountinfo.read())
     facts: dict[str, PathFact] = {}
-    for text, base in named(profile, policy_dir or cwd):
+    for text, below_it in named(profile, base):
         if text not in facts or facts[text].error:
-            facts[text] = resolver.resolve(text, base)
+            facts[text] = resolver.resolve(text, below_it)
     environ = os.environ if environ is None else environ
-    for key, path in refused.asked(environ, (state, config, runtime)):
+    for key, path in refused.asked(environ, own):
         if key not in facts:
             facts[key] = resolver.resolve(path)._replace(asked=key)
     return tuple(facts.values())

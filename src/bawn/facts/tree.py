@@ -1,9 +1,9 @@
 """What lies in every mounted tree that a plan must know of: masked names, files the host runs,
 sockets, policies, git's pointers, submounts.
 
-    observe(profile, paths, home)  a TreeFact for each mount source; nested ones not walked twice
-    walk(source, masks)            one tree by itself
-    again(trees, root)             the same questions after the run (`plan.scan` compares)
+    observe(profile, paths)   a TreeFact for each mount source; nested ones are not walked twice
+    walk(source, masks)       one tree by itself
+    again(trees, root)        the same questions after the run (`plan.scan` compares)
 """
 
 from collections.abc import Iterable
@@ -82,7 +82,6 @@ def walk(
 def observe(
     profile: Profile,
     paths: tuple[PathFact, ...],
-    home: str,
     table: mountinfo.MountTable | None = None,
     probe: CaseProbe = detect_casefold,
 ) -> tuple[TreeFact, ...]:
@@ -97,25 +96,25 @@ def observe(
     if profile.workdir:
         wanted.insert(0, (profile.workdir, profile.mask))
     lifted = {at[override.path].path for override in profile.overrides if override.path in at}
-    real_home = (at["~"].path if "~" in at else "") or home
+    home = at["~"].path if "~" in at else ""
     roots = [
         root(at[text].path, masks)
         for text, masks in wanted
         if text in at
         and at[text].kind == "dir"
-        and (at[text].path in lifted or not _hopeless(at[text].path, real_home))
+        and (at[text].path in lifted or not _hopeless(at[text].path, home))
     ]
-    resolver = Resolver(home, table)
+    resolver = Resolver("", table)
     trees = walk_all(roots, table, probe, resolver)
     if not profile.git_links:
         return trees
-    linked = [root(path, profile.mask) for path in _git_links(trees) if not _hopeless(path, real_home)]
+    linked = [root(path, profile.mask) for path in _git_links(trees) if not _hopeless(path, home)]
     more = walk_all(linked, table, probe, resolver)
     return (*trees, *(tree._replace(at=resolver.follow(tree.source)) for tree in more))
 
 
 def _hopeless(path: str, home: str) -> bool:
-    return within(home, path) or any(within(path, top) for top in _KERNEL)
+    return within(home or "/", path) or any(within(path, top) for top in _KERNEL)
 
 
 def _git_links(trees: tuple[TreeFact, ...]) -> list[str]:

@@ -27,7 +27,7 @@ def compile_plan(
     What is wrong stands in `Plan.findings`; the caller refuses a plan with errors.
     """
     identity = identity_of(profile, facts)
-    mounts = compile_mounts(profile, facts, identity.host_uid, identity.host_gid, policy.path)
+    mounts = compile_mounts(profile, facts, identity, policy.path)
     limits = plan_limits(profile, facts)
     argv = _command(profile, command, agent)
     shm = Tmpfs("/dev/shm", profile.limits.tmp, 0o1777, True)
@@ -62,6 +62,7 @@ def compile_plan(
         overrides=mounts.overrides,
         home_dirs=tuple(sorted({*HOME_DIRS, *_parents(agent)})),
         creates=mounts.creates,
+        host_exec=profile.host_exec,
         findings=tuple(_findings(policy, profile, facts, argv, agent)) + mounts.findings,
     )
 

@@ -138,6 +138,7 @@ class Plan(NamedTuple):
     overrides: tuple[tuple[str, str], ...]  # (path, reason) in force
     home_dirs: tuple[str, ...]  # made below HOME at start, parents first
     creates: tuple[str, ...]  # host directories made at the start, parents first
+    host_exec: tuple[str, ...]  # patterns of host-executed files that may change
     findings: tuple[Finding, ...]
 
     def as_data(self) -> dict[str, Any]:

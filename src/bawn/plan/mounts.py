@@ -15,14 +15,14 @@ from collections.abc import Iterable
 from bawn.facts.model import PLAIN_FILESYSTEMS, Facts
 from bawn.plan import access
 from bawn.plan.covers import MAX_COVERS, Covers
-from bawn.plan.model import Bind, Finding, Guard, Tmpfs
+from bawn.plan.model import Bind, Finding, Guard, Identity, Tmpfs
 from bawn.plan.refused import Refusals
 from bawn.plan.regions import Collector, Region, Regions, wanted, where
 from bawn.plan.rules import RULES, finding, shell, writable_text
 from bawn.policy import host_exec
 from bawn.policy.model import Engine, Profile
 from bawn.policy.pathtext import ancestors, within
-from bawn.policy.patterns import Matcher, problem
+from bawn.policy.patterns import Matcher, problem, residues
 from bawn.typed import NamedTuple
 
 _LISTED = 20  # findings of one rule that are listed one by one
@@ -70,19 +70,15 @@ def mount_order(binds: Iterable[Bind], tmpfs: Iterable[Tmpfs]) -> tuple[Bind | T
 def compile_mounts(
     profile: Profile,
     facts: Facts,
-    host_uid: int | None = None,
-    host_gid: int | None = None,
+    identity: Identity,
     policy_path: str = "",
 ) -> MountPlan:
     """The mounts of `profile` on this host, with everything that is wrong with them.
 
-    `host_uid`, `host_gid`: whose rights the command has on the host (default: the invoker's).
+    `identity`: whose rights the command has on the host.
     `policy_path`: the policy file, resolved; it is never writable in a box.
     """
-    compiler = _Compiler(profile, facts, policy_path)
-    uid = facts.host.invoker_uid if host_uid is None else host_uid
-    gid = facts.host.invoker_gid if host_gid is None else host_gid
-    return compiler.run(uid, gid)
+    return _Compiler(profile, facts, policy_path).run(identity.host_uid, identity.host_gid)
 
 
 class _Compiler:
@@ -101,7 +97,7 @@ class _Compiler:
 
     def run(self, uid: int, gid: int) -> MountPlan:
         profile, facts = self.profile, self.facts
-        refusals = Refusals(profile, facts)
+        refusals = Refusals(profile, facts, uid)
         collector = Collector(profile, facts, refusals)
         for want in wanted(profile, self.policy):
             collector.take(want)
@@ -257,12 +253,19 @@ class _Compiler:
                 self.say("BWN282", begin, f"{len(path)} characters: {begin}...")
 
     def _guards(self, regions: Regions) -> tuple[Guard, ...]:
-        held = HELD_BY[self.profile.engine]
-        return tuple(
-            Guard(one.path, one.mask, held)
-            for one in sorted(regions, key=lambda one: path_key(one.path))
-            if one.mask and one.is_dir
-        )
+        """The masks of each mount, with those that reach into it from a mount above it."""
+        found = []
+        for region in sorted(regions, key=lambda one: path_key(one.path)):
+            patterns: list[str] = []
+            for up in ancestors(region.path):
+                outer = regions.by_path.get(up)
+                inside = region.path[len(up) :].lstrip("/")
+                for pattern in outer.mask if outer else ():
+                    patterns += residues(pattern, inside)
+            if patterns and region.is_dir:
+                held = HELD_BY[self.profile.engine]
+                found.append(Guard(region.path, tuple(dict.fromkeys(patterns)), held))
+        return tuple(found)
 
 
 def _outermost(paths: Iterable[str]) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ same (device, inode), or the same place in the same file system (so that no bind
 name for `~/.ssh`). Refused paths that do not exist yet count: they may appear during the run.
 
 Another user's home is refused too: a directory beside the invoker's home, or below /home or
-/Users, that belongs to somebody who is neither the invoker nor root.
+/Users, that belongs to somebody who is neither the invoker, nor root, nor the one for whom the box
+acts (as root without sudo: the owner of the work directory). In such a home the table holds too.
 
 An override lifts one refused path by name, for every mount; or, where it names the source of a
 mount, what that source lies in. It never lifts bawn's own files, engines, `/` or the kernel's.
@@ -51,9 +52,10 @@ def keys(fact: PathFact, path: str, fold: bool) -> list[list[Key]]:
 class Refusals:
     """The refused paths of this host, and the profile's overrides."""
 
-    def __init__(self, profile: Profile, facts: Facts) -> None:
+    def __init__(self, profile: Profile, facts: Facts, uid: int) -> None:
+        """`uid`: whose rights the box has on the host."""
         self._home = facts.host.home
-        self._uid = facts.host.invoker_uid
+        self._mine = (facts.host.invoker_uid, uid, 0)
         self._at: dict[Key, list[Hit]] = {}
         self._above: dict[Key, list[Hit]] = {}
         self._fold = any(tree.casefold for tree in facts.trees)
@@ -88,21 +90,33 @@ class Refusals:
                     found.setdefault((hit.row.rule, hit.where), hit._replace(relation=relation))
             for hit in self._above.get(way[0], ()):
                 found.setdefault((hit.row.rule, hit.where), hit)
-        foreign = self._other_home(fact)
-        if foreign:
-            found.setdefault(("BWN112", foreign.where), foreign)
+        for hit in self._other_home(fact):
+            found.setdefault((hit.row.rule, hit.where), hit)
         return list(found.values())
 
-    def _other_home(self, fact: PathFact) -> Hit | None:
+    def _other_home(self, fact: PathFact) -> list[Hit]:
+        """`fact` seen from a home that is not the invoker's: the same table holds in it."""
         parents = {"/home", "/Users", self._home[: self._home.rindex("/")] or "/home"}
+        place = fact.path or fact.would_be
         steps = [(one.path, one.uid) for one in fact.chain]
         steps += [(fact.path, fact.uid)] if fact.path else []
-        for path, uid in steps:
-            above = path[: path.rindex("/")]
-            if above in parents and path != self._home and uid not in (self._uid, 0):
-                row = Refused(path, "BWN112", f"the home of another user (uid {uid})")
-                return Hit(row, "is" if path == fact.path else "lies in", path)
-        return None
+        found = []
+        for home, uid in steps:
+            if home[: home.rindex("/")] not in parents or within(self._home, home):
+                continue
+            inside: Relation = "is" if place == home else "lies in"
+            if uid not in self._mine:
+                row = Refused(home, "BWN112", f"the home of another user (uid {uid})")
+                found.append(Hit(row, inside, home))
+            for row in policy_refused.REFUSED:
+                where = expand(row.path, home)
+                if not row.path.startswith("~"):
+                    continue
+                if within(place, where) and (row.scope == "tree" or place == where):
+                    found.append(Hit(row, "is" if place == where else "lies in", where))
+                elif within(where, place):
+                    found.append(Hit(row, "holds", where))
+        return found
 
     def check(self, fact: PathFact, place: str) -> list[Finding]:
         """A finding for each rule that refuses `fact`, overrides counted in (and noted as used)."""

@@ -67,6 +67,40 @@ def _parts(pattern: str) -> list[str]:
     return kept
 
 
+def residues(pattern: str, folder: str) -> list[str]:
+    """What `pattern` says of names below `folder` (relative to its source), as patterns there.
+
+    With "" for `folder`: the pattern itself in forms that fnmatch(3) takes in the same way or more
+    widely, since `launch.c` has nothing better: `a/**/b` also as `a/b`, `**/b` as `b`.
+    """
+    several = [_parts(pattern)]
+    for step in folder.split("/") if folder else ():
+        after: list[list[str]] = []
+        for parts in several:
+            if parts[0] == "**":
+                after.append(parts)
+                parts = parts[1:]
+            if len(parts) > 1 and Matcher([parts[0]]).match(step, step):
+                after.append(parts[1:])
+        several = after
+    found: list[str] = []
+    for parts in several:
+        found += _forms(parts)
+    return list(dict.fromkeys(found))
+
+
+def _forms(parts: list[str]) -> list[str]:
+    if parts == ["**"]:
+        return ["*"]
+    if len(parts) == 2 and parts[0] == "**":
+        return [parts[1]]
+    whole = [parts]
+    for at, part in enumerate(parts[:-1]):
+        if part == "**":  # or no directory at all
+            whole.append(parts[:at] + parts[at + 1 :])
+    return ["/".join(form) if len(form) > 1 else f"/{form[0]}" for form in whole]
+
+
 class _Token(NamedTuple):
     literal: str  # "" for a star or a character class
     regex: str
