@@ -83,13 +83,23 @@ def close_run(paths: RunPaths, lock: int) -> None:
 
 def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]) -> None:
     """Writes config.json, the empty file, the late masks and the home seed."""
-    init = rootfs.program(facts.runtime) if plan.rootfs else ""
-    root = plan.rootfs or rootfs.host_rootfs(facts.runtime, plan.identity, plan.hostname)
+    image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname)
     seed = paths.seed if write_seed(plan, paths.seed) else ""
+    init = rootfs.program(facts.runtime)
+    own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed))
     write(paths.empty, b"", 0o444)
     if plan.guards:
         write(paths.masks, masks(plan, paths.empty).encode(errors="surrogateescape"), 0o600)
-    config = oci.bundle(plan, rootfs=root, empty=paths.empty, init=init, seed=seed, tty=tty, secrets=secrets)
+    config = oci.bundle(
+        plan,
+        rootfs=paths.rootfs,
+        image=own,
+        empty=paths.empty,
+        init=init,
+        seed=seed,
+        tty=tty,
+        secrets=secrets,
+    )
     write(paths.config, json.dumps(config).encode(), 0o600)
 
 
