@@ -17,6 +17,7 @@ from bawn.effects.names import RunPaths, run_paths
 from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
 from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
+from bawn.effects.stdio import Stdio
 from bawn.errors import EngineError, HostError
 from bawn.evidence.events import Observer
 from bawn.facts.model import Facts
@@ -184,37 +185,44 @@ def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     terminal = _save_terminal() if tty else None
     affinity = _pin(plan)
+    stdio = Stdio()
     try:
-        child = process.spawn(argv, process.tool_environment())
-        _unpin(affinity)
-        sampler = Sampler(child, plan.limit("memory"))
-        deadline = time.monotonic() + plan.limit("time").value
-        reason = "exit"
-        while True:
-            wait = max(0.0, deadline - time.monotonic())
-            info = signal.sigtimedwait(watched, min(wait, sampler.interval))
-            if info is None or info.si_signo == signal.SIGCHLD:
-                done, status = os.waitpid(child, os.WNOHANG)
-                if done:
-                    return os.waitstatus_to_exitcode(status), reason, sampler.peak
-                if info is None and reason == "exit" and sampler.over():
-                    reason = "memory"
-                    os.kill(child, NOW)
-                elif info is None and time.monotonic() >= deadline:
-                    os.kill(child, NOW if reason != "exit" else signal.SIGTERM)
-                    deadline = time.monotonic() + GRACE
-                    reason = "timeout" if reason == "exit" else reason
-                continue
-            if info.si_code == 128:  # SI_KERNEL: the terminal sent it to the box as well
-                continue
-            os.kill(child, info.si_signo)
-            if info.si_signo in (signal.SIGTERM, signal.SIGHUP) and reason == "exit":
-                reason = "signal"
-                deadline = min(deadline, time.monotonic() + HANGUP_GRACE)
+        with stdio:
+            child = process.spawn(argv, process.tool_environment(), stdio.stdin)
+            _unpin(affinity)
+            return _wait(plan, child, watched)
     finally:
         _unpin(affinity)
         _restore_terminal(terminal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _wait(plan: Plan, child: int, watched: set[signal.Signals]) -> tuple[int, str, int]:
+    """Passes signals on, keeps the limits that only bawn can, and reaps."""
+    sampler = Sampler(child, plan.limit("memory"))
+    deadline = time.monotonic() + plan.limit("time").value
+    reason = "exit"
+    while True:
+        wait = max(0.0, deadline - time.monotonic())
+        info = signal.sigtimedwait(watched, min(wait, sampler.interval))
+        if info is None or info.si_signo == signal.SIGCHLD:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status), reason, sampler.peak
+            if info is None and reason == "exit" and sampler.over():
+                reason = "memory"
+                os.kill(child, NOW)
+            elif info is None and time.monotonic() >= deadline:
+                os.kill(child, NOW if reason != "exit" else signal.SIGTERM)
+                deadline = time.monotonic() + GRACE
+                reason = "timeout" if reason == "exit" else reason
+            continue
+        if info.si_code == 128:  # SI_KERNEL: the terminal sent it to the box as well
+            continue
+        os.kill(child, info.si_signo)
+        if info.si_signo in (signal.SIGTERM, signal.SIGHUP) and reason == "exit":
+            reason = "signal"
+            deadline = min(deadline, time.monotonic() + HANGUP_GRACE)
 
 
 def _pin(plan: Plan) -> set[int] | None:

@@ -124,13 +124,16 @@ def _feed(fd: int, rest: memoryview) -> memoryview:
         return rest[len(rest) :]
 
 
-def spawn(argv: Sequence[str], env: Mapping[str, str]) -> int:
+def spawn(argv: Sequence[str], env: Mapping[str, str], stdin: int = 0) -> int:
     """Starts `argv` with bawn's own stdio and no signal blocked; the process id.
+
+    `stdin` is the descriptor that becomes its standard input.
 
     Raises HostError when it cannot be started.
     """
     try:
-        return os.posix_spawn(argv[0], list(argv), env, setsigmask=())
+        actions = [(os.POSIX_SPAWN_DUP2, stdin, 0)] if stdin else []
+        return os.posix_spawn(argv[0], list(argv), env, file_actions=actions, setsigmask=())
     except OSError as error:
         raise HostError(f"{argv[0]} cannot be started: {error.strerror}", paste(argv)) from None
 
