@@ -42,7 +42,7 @@ def run(
     try:
         write_files(plan, facts, paths, tty, secrets)
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
-        argv = launch_argv(plan, facts, paths, groups, run_id)
+        argv = launch_argv(plan, facts, paths, groups, run_id, tty)
         started = time.monotonic()
         status, reason, peak = _supervise(plan, argv, tty)
         duration = int((time.monotonic() - started) * 1000)
@@ -166,15 +166,18 @@ def read_credential(path: str) -> bytes:
     return data
 
 
-def launch_argv(plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str) -> list[str]:
+def launch_argv(
+    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str, tty: bool
+) -> list[str]:
     """The argv of the cage and of runsc in it. It holds no secret."""
     joined = [word for path in groups.procs for word in ("-c", path)]
     user = ["-u", f"{facts.host.uid}:{facts.host.gid}"] if plan.identity.rootless else []
     late = ["-m", paths.masks] if plan.guards else []
     runsc = [facts.runsc.path, f"--root={paths.state}", f"--log={paths.log}", "--log-format=json"]
+    late += ["-t"] if tty else []
     return [
         box.LAUNCH, *joined, *user, *late, "--",
-        *runsc, *oci.flags(plan), "run", f"--bundle={paths.directory}", run_id,
+        *runsc, *oci.flags(plan), "run", f"--pass-fd={oci.CONTROL}:{oci.CONTROL}", f"--bundle={paths.directory}", run_id,
     ]  # fmt: skip
 
 
@@ -188,16 +191,16 @@ def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int]:
     stdio = Stdio()
     try:
         with stdio:
-            child = process.spawn(argv, process.tool_environment(), stdio.stdin)
+            child = process.spawn(argv, process.tool_environment(), stdio.stdin, group=not tty)
             _unpin(affinity)
-            return _wait(plan, child, watched)
+            return _wait(plan, child, watched, tty)
     finally:
         _unpin(affinity)
         _restore_terminal(terminal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _wait(plan: Plan, child: int, watched: set[signal.Signals]) -> tuple[int, str, int]:
+def _wait(plan: Plan, child: int, watched: set[signal.Signals], tty: bool) -> tuple[int, str, int]:
     """Passes signals on, keeps the limits that only bawn can, and reaps."""
     sampler = Sampler(child, plan.limit("memory"))
     deadline = time.monotonic() + plan.limit("time").value
@@ -217,7 +220,7 @@ def _wait(plan: Plan, child: int, watched: set[signal.Signals]) -> tuple[int, st
                 deadline = time.monotonic() + GRACE
                 reason = "timeout" if reason == "exit" else reason
             continue
-        if info.si_code == 128:  # SI_KERNEL: the terminal sent it to the box as well
+        if tty and info.si_code == 128:  # SI_KERNEL: the terminal sent it to the box as well
             continue
         os.kill(child, info.si_signo)
         if info.si_signo in (signal.SIGTERM, signal.SIGHUP) and reason == "exit":

@@ -12,6 +12,7 @@ from bawn.typed import Any
 
 INIT = "/run/bawn/init"
 SEED = "/run/bawn/seed"
+CONTROL = 3  # the descriptor on which PID 1 hears of signals (launch.c)
 EMPTY = "@empty"  # Bind.source of a mask: bawn's own empty file
 HOME = "/home/agent"
 # A user id that no file of the host belongs to: the owner, outside, of what is root in a box that
@@ -69,7 +70,8 @@ def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = ()) -> tuple[str, .
     home, the seed, the command."""
     kept = [word for name in keep for word in ("-e", name)]
     made = [word for name in plan.home_dirs for word in ("-d", name)]
-    return (INIT, *kept, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
+    control = ("-f", str(CONTROL)) if plan.engine == "gvisor" else ()
+    return (INIT, *control, *kept, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
 
 
 def flags(plan: Plan) -> tuple[str, ...]:
