@@ -85,7 +85,7 @@ def test_time_out_ends_the_whole_tree(person: Person, work: Path) -> None:
     done = person.sh(script, work, "--timeout", "2s")
     assert done.returncode == 124
     assert time.monotonic() - start < 4 + 1  # the start of the box, 2 s, and 2 s to end it
-    assert not processes("runsc-sandbox")
+    assert not processes(f"sleep {mark}")
 
 
 def test_time_out_of_the_policy_cannot_be_lengthened(person: Person, work: Path) -> None:
