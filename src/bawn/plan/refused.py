@@ -56,7 +56,8 @@ class Refusals:
     def __init__(self, profile: Profile, facts: Facts, uid: int) -> None:
         """`uid`: whose rights the box has on the host."""
         self._home = facts.host.home
-        self._mine = (facts.host.invoker_uid, uid, 0)
+        self._uid = uid
+        self._no_homes_of = (facts.host.invoker_uid, 0)
         self._at: dict[Key, list[Hit]] = {}
         self._above: dict[Key, list[Hit]] = {}
         self._fold = any(tree.casefold for tree in facts.trees)
@@ -103,16 +104,16 @@ class Refusals:
         steps += [(fact.path, fact.uid)] if fact.path else []
         found = []
         for home, uid in steps:
-            if home[: home.rindex("/")] not in parents or within(self._home, home):
+            if home[: home.rindex("/")] not in parents or uid in self._no_homes_of:
                 continue
             inside: Relation = "is" if place == home else "lies in"
-            if uid not in self._mine:
+            if uid != self._uid:
                 row = Refused(home, "BWN112", f"the home of another user (uid {uid})")
                 found.append(Hit(row, inside, home))
             for row in policy_refused.REFUSED:
-                where = expand(row.path, home)
                 if not row.path.startswith("~"):
                     continue
+                where = expand(row.path, home)
                 if within(place, where) and (row.scope == "tree" or place == where):
                     found.append(Hit(row, "is" if place == where else "lies in", where))
                 elif within(where, place):
