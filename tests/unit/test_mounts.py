@@ -254,9 +254,7 @@ def test_a_missing_write_root_is_made_when_asked(world: World) -> None:
     ],
 )
 @pytest.mark.parametrize("create", [False, True])
-def test_a_write_root_that_leads_out(
-    world: World, link: str, to: str, root: str, create: bool
-) -> None:
+def test_a_write_root_that_leads_out(world: World, link: str, to: str, root: str, create: bool) -> None:
     """M07"""
     world.dir("vault", "home/.keys", "other/out")
     world.link(link, to)
@@ -291,9 +289,7 @@ def test_a_link_that_an_agent_can_write_does_not_choose(world: World) -> None:
     world.link("proj/vendor", "../private")
     world.dir("proj/lib")
     world.link("proj/inner", "lib")
-    plan = world.plan(
-        mount(world.path("proj/vendor")), mount(world.path("proj/inner")), workdir="proj"
-    )
+    plan = world.plan(mount(world.path("proj/vendor")), mount(world.path("proj/inner")), workdir="proj")
     assert rules(plan) == ["BWN206"]
     assert effect(plan, world.path("private")) == "absent"
     assert effect(plan, world.path("proj/lib")) == "ro"
@@ -331,9 +327,7 @@ def test_a_mount_below_a_writable_source_keeps_its_own_mode(world: World) -> Non
     assert effect(plan, world.path("v/ro/x")) == "ro"
 
 
-@pytest.mark.parametrize(
-    "fstype", ["proc", "sysfs", "autofs", "fuse.portal", "cgroup2", "devtmpfs"]
-)
+@pytest.mark.parametrize("fstype", ["proc", "sysfs", "autofs", "fuse.portal", "cgroup2", "devtmpfs"])
 @pytest.mark.parametrize("mode", ["ro", "rw"])
 def test_a_mount_that_is_no_plain_file_system(world: World, fstype: str, mode: str) -> None:
     """M05"""
@@ -552,9 +546,7 @@ def test_a_protected_name_that_cannot_be_written_down(world: World) -> None:
 def test_a_protected_directory_with_a_mount_in_it(world: World) -> None:
     """The inner mount is writable again, and what the host runs in it is protected again."""
     world.file("v/.claude/worktrees/w/CLAUDE.md", "v/.claude/worktrees/w/x", "v/.claude/s.json")
-    plan = world.plan(
-        mount(world.path("v"), "rw"), mount(world.path("v/.claude/worktrees/w"), "rw")
-    )
+    plan = world.plan(mount(world.path("v"), "rw"), mount(world.path("v/.claude/worktrees/w"), "rw"))
     assert rules(plan) == []
     assert effect(plan, world.path("v/.claude/s.json")) == "ro"
     assert effect(plan, world.path("v/.claude/worktrees/w/x")) == "rw"
@@ -641,9 +633,7 @@ def test_pipes_are_noted(world: World) -> None:
         (1234, 0o000, "ro", "BWN281"),  # but not through a read-only mount
     ],
 )
-def test_directories_that_could_not_be_read(
-    world: World, owner: int, mode: int, rw: str, rule: str
-) -> None:
+def test_directories_that_could_not_be_read(world: World, owner: int, mode: int, rw: str, rule: str) -> None:
     from bawn.facts.model import Component
 
     world.dir("v/shut")

@@ -121,9 +121,7 @@ def test_kinds(tmp_path: Path, home: str) -> None:
     assert resolve("/", home).path == "/"
 
 
-def test_each_directory_is_looked_at_once(
-    tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_directory_is_looked_at_once(tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a/b/c", "a/b/d"):
         (tmp_path / name).mkdir(parents=True)
     asked: list[str] = []

@@ -165,12 +165,8 @@ def reference_path(pattern: list[str], steps: list[str]) -> bool:
     if pattern[0] == "**":
         if len(pattern) == 1:
             return bool(steps)
-        return reference_path(pattern[1:], steps) or bool(
-            steps and reference_path(pattern, steps[1:])
-        )
-    return (
-        bool(steps) and reference(pattern[0], steps[0]) and reference_path(pattern[1:], steps[1:])
-    )
+        return reference_path(pattern[1:], steps) or bool(steps and reference_path(pattern, steps[1:]))
+    return bool(steps) and reference(pattern[0], steps[0]) and reference_path(pattern[1:], steps[1:])
 
 
 @given(GLOBS, PATHS)

@@ -275,9 +275,7 @@ def test_an_override_of_the_home_lifts_nothing_in_it(world: World) -> None:
     assert plan.binds == ()
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/proc", "/sys", "/dev/shm", "/var/lib/docker", "/run/docker.sock"]
-)
+@pytest.mark.parametrize("path", ["/", "/proc", "/sys", "/dev/shm", "/var/lib/docker", "/run/docker.sock"])
 def test_what_no_override_lifts(world: World, path: str) -> None:
     plan = world.plan(mount(path), overrides=(override(path),))
     assert "BWN121" in rules(plan)

@@ -117,9 +117,7 @@ SCHEMA: dict[str, Any] = {
                                                 "type": "array",
                                                 "items": {
                                                     "type": "object",
-                                                    "properties": {
-                                                        "fullyQualifiedName": {"type": "string"}
-                                                    },
+                                                    "properties": {"fullyQualifiedName": {"type": "string"}},
                                                 },
                                             },
                                         },

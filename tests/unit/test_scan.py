@@ -79,9 +79,7 @@ def test_a_link_that_leads_elsewhere(world: World) -> None:
         os.unlink(world.path("v/AGENTS.md"))
         world.link("v/AGENTS.md", "sub")
 
-    assert [one.partition(";")[0] for one in scan(world, during=turn)] == [
-        "AGENTS.md: leads elsewhere"
-    ]
+    assert [one.partition(";")[0] for one in scan(world, during=turn)] == ["AGENTS.md: leads elsewhere"]
 
 
 def test_a_git_pointer_that_turns(world: World) -> None:

@@ -169,12 +169,8 @@ def test_a_source_that_is_a_git_directory(world: World) -> None:
 
 def test_what_the_git_config_names(world: World) -> None:
     world.file("v/.git/HEAD", "v/ci/hooks/pre-push", "v/more.config", "v/x/.git/HEAD")
-    world.file(
-        "v/.git/config", text='[core]\n\thooksPath = ci/hooks\n[include] path = "../more.config"\n'
-    )
-    world.file(
-        "v/x/.git/config", text="[core]\nhookspath = /etc\n[CORE]\nhooksPath=../../outside\n"
-    )
+    world.file("v/.git/config", text='[core]\n\thooksPath = ci/hooks\n[include] path = "../more.config"\n')
+    world.file("v/x/.git/config", text="[core]\nhookspath = /etc\n[CORE]\nhooksPath=../../outside\n")
     host = finds(tree.walk(world.path("v")), "host-exec")
     assert set(host) == {".git/config", "x/.git/config", "ci/hooks", "more.config"}
     assert host["ci/hooks"].is_dir
@@ -249,9 +245,7 @@ def test_a_real_worktree_and_submodule(world: World) -> None:
             "-c",
             "protocol.file.allow=always",
         )
-        subprocess.run(
-            ["git", *who, *words], cwd=world.dir(at), env=env, check=True, capture_output=True
-        )
+        subprocess.run(["git", *who, *words], cwd=world.dir(at), env=env, check=True, capture_output=True)
 
     for name in ("main", "lib"):
         git("init", "-q", at=name)
@@ -273,9 +267,7 @@ def test_a_pointer_that_nobody_answers(world: World) -> None:
     assert [link.acknowledged for link in tree.walk(world.path("evil")).gitfiles] == [False, False]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "gitdir: ", "gitdir: gone", "x", "gitdir: \0", "gitdir: " + "a" * 9000]
-)
+@pytest.mark.parametrize("text", ["", "gitdir: ", "gitdir: gone", "x", "gitdir: \0", "gitdir: " + "a" * 9000])
 def test_a_pointer_to_nothing(world: World, text: str) -> None:
     world.file("v/.git", text=text)
     (link,) = tree.walk(world.path("v")).gitfiles
@@ -351,9 +343,7 @@ def test_a_source_inside_a_masked_directory_is_walked_by_itself(world: World) ->
     assert set(finds(observed(world, "a", "a/.env.d/x")["a/.env.d/x"], "mask")) == {".env"}
 
 
-def test_home_and_what_holds_it_are_not_walked(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_home_and_what_holds_it_are_not_walked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.file("home/deep/x")
     listed = count_scandir(monkeypatch)
     assert observed(world, "home", "") == {}
@@ -428,9 +418,7 @@ def test_few_descriptors_however_deep(world: World, monkeypatch: pytest.MonkeyPa
     assert most <= before + 8
 
 
-def test_a_directory_that_moves_while_it_is_walked(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_that_moves_while_it_is_walked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walker, "MAX_OPEN", 2)
     world.file("v/a/b/c/d/x", "v/a/later/.env", "v/elsewhere/x")
     real: Callable[[Any], Any] = os.scandir
@@ -530,9 +518,7 @@ def test_a_source_that_vanished(world: World) -> None:
     assert tree.walk(world.path("gone")).entries == 0
 
 
-def test_order_of_the_directory_does_not_matter(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_order_of_the_directory_does_not_matter(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.file(*(f"v/{n}/{m}/.env" for n in "abc" for m in "xyz"), "v/.git/config", "v/CLAUDE.md")
     world.socket("v/s")
     one = tree.walk(world.path("v"), (".env",))

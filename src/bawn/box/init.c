@@ -62,12 +62,27 @@ static int is_gvisor(void)
 	return got > 0 && strstr(log, "Starting gVisor") != NULL;
 }
 
+/* The bounding set as the kernel shows it; all ones where it cannot be read. (Asking for each of 41
+ * capabilities costs 3 ms under systrap, which patches a call site that repeats.) */
+static unsigned long long bounding_set(void)
+{
+	char text[4096];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	close(fd);
+	text[got < 0 ? 0 : got] = 0;
+	const char *line = strstr(text, "CapBnd:");
+	return line ? strtoull(line + 7, NULL, 16) : ~0ULL;
+}
+
 static void drop_privileges(void)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
-	for (int cap = 0; cap <= 63; cap++)
-		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); /* EPERM where it is empty already */
+	unsigned long long left = bounding_set();
+	for (int cap = 0; left && cap <= 63; cap++)
+		if (left >> cap & 1 && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0 && errno != EINVAL)
+			fail(EXIT_BOX, "cannot empty the bounding set: %s", strerror(errno));
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capset, &header, none) != 0)
 		fail(EXIT_BOX, "cannot drop capabilities: %s", strerror(errno));
@@ -144,7 +159,7 @@ static void run_command(char **argv, const sigset_t *mask)
 	close_range(3, ~0U, 0);
 	execvp(argv[0], argv);
 	int status = errno == ENOENT || errno == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
-	fprintf(stderr, "bawn: cannot run %s in the box: %s\n", argv[0], strerror(errno));
+	dprintf(2, "bawn: cannot run %s in the box: %s\n", argv[0], strerror(errno));
 	_exit(status);
 }
 
@@ -181,7 +196,8 @@ int main(int argc, char **argv)
 	sigset_t all, before;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	pid_t child = fork();
+	/* vfork: no copy of this address space, of which gVisor's would cost 5 ms of the start. */
+	pid_t child = vfork();
 	if (child < 0)
 		fail(EXIT_BOX, "cannot fork: %s", strerror(errno));
 	if (child == 0)

@@ -8,7 +8,7 @@ import re
 from bawn.effects import process
 from bawn.errors import HostError, UsageError
 from bawn.facts import dirs, docker, host, runsc
-from bawn.facts.doctor import Diagnosis, Extras, colima_mounts, diagnose
+from bawn.plan.doctor import Diagnosis, Extras, colima_mounts, diagnose
 from bawn.policy.units import duration
 
 HELP = "What this machine has and lacks for each engine, each lack with a line that mends it."

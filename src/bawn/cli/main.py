@@ -48,8 +48,19 @@ Runs coding agents in hardened gVisor boxes.
 {EPILOG}"""
 
 
+def console() -> None:
+    """The console script. Ends without the interpreter's own tidying, which costs 5 ms of a run."""
+    code = main()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = code or 1
+    os._exit(code)
+
+
 def main(words: list[str] | None = None) -> int:
-    """The console script. Never raises BawnError."""
+    """The exit code. Never raises BawnError."""
     words = sys.argv[1:] if words is None else words
     verb = words[0] if words else "--help"
     if verb in ("--help", "-h", "help"):

@@ -5,8 +5,15 @@ import json
 
 from bawn.cli.prepare import Prepared, Wanted, prepare
 from bawn.plan.steps import steps
+from bawn.typed import Protocol
 
 HELP = "Show the mounts, limits, environment and bundle or argv of a run. Starts nothing."
+
+
+class Described(Protocol):
+    """A part of a plan."""
+
+    def describe(self) -> str: ...
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +58,7 @@ def describe(ready: Prepared) -> list[str]:
         f"command {' '.join(plan.command)}",
         f"workdir {plan.workdir}",
     ]
-    sections = (
+    sections: tuple[tuple[str, tuple[Described, ...]], ...] = (
         ("mounts", (*plan.binds, *plan.tmpfs)),
         ("late masks", plan.guards),
         ("limits", plan.limits),
@@ -78,6 +85,6 @@ def _bundle(ready: Prepared) -> str:
     from bawn.plan import oci
 
     seed = "RUN/seed" if plan.seed or plan.settings else ""
-    data = oci.bundle(plan, rootfs=plan.rootfs or "RUN/rootfs", empty="RUN/empty", init="RUN/init",
+    data = oci.bundle(plan, rootfs=plan.rootfs or "RUN/rootfs", empty="RUN/empty", init="RUN/init" if plan.rootfs else "",
                       seed=seed, tty=False, secrets=secrets)  # fmt: skip
     return json.dumps(data, indent=2)

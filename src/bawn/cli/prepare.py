@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
 
 from bawn.effects import cache, process
 from bawn.errors import UsageError
@@ -14,6 +13,7 @@ from bawn.plan.model import Plan
 from bawn.policy import parse
 from bawn.policy.model import ENGINES, Policy, Profile
 from bawn.teams import presets
+from bawn.typed import NamedTuple
 
 
 class Wanted(NamedTuple):

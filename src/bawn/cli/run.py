@@ -103,9 +103,7 @@ def _shorten(ready: Prepared, timeout: int) -> Prepared:
     limit = ready.plan.limit("time")
     if not timeout or timeout >= limit.value:
         return ready
-    limits = tuple(
-        item._replace(value=timeout) if item is limit else item for item in ready.plan.limits
-    )
+    limits = tuple(item._replace(value=timeout) if item is limit else item for item in ready.plan.limits)
     return ready._replace(plan=ready.plan._replace(limits=limits))
 
 

@@ -44,6 +44,4 @@ def _row(start: dict[str, object], end: dict[str, object] | None) -> str:
     seconds = int(str(end.get("duration_ms", 0))) / 1000
     peak = int(str(end.get("peak_memory", -1)))
     memory = f"{peak / 2**20:.0f}MiB" if peak >= 0 else "-"
-    return escape(f"{head} {end.get('reason')} {end.get('exit')} {seconds:.2f}s {memory}: {words}")[
-        :200
-    ]
+    return escape(f"{head} {end.get('reason')} {end.get('exit')} {seconds:.2f}s {memory}: {words}")[:200]

@@ -64,9 +64,7 @@ def needs_remedy(version: str) -> bool:
 
 def _diff(setup: setup_docker.Setup) -> str:
     old = (setup.edit.old or "").splitlines()
-    lines = list(
-        difflib.unified_diff(old, setup.edit.new.splitlines(), setup.config, "after", lineterm="")
-    )
+    lines = list(difflib.unified_diff(old, setup.edit.new.splitlines(), setup.config, "after", lineterm=""))
     if setup.wrapper:
         lines += [f"+++ {setup.wrapper_path}", *(f"+{x}" for x in setup.wrapper.splitlines())]
     return "\n".join(lines)

@@ -96,6 +96,4 @@ def _shown(found: Found, state: facts_trust.Trust) -> str:
 
 def escape(text: str) -> str:
     """Text of unknown origin, safe on a terminal: everything unprintable but line ends escaped."""
-    return "".join(
-        c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text
-    )
+    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)

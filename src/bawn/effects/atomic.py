@@ -7,9 +7,7 @@ before any byte is written, so that nothing is ever wider than the target.
 import os
 
 
-def write_atomic(
-    path: str, data: bytes, mode: int, owner: tuple[int, int] | None = None
-) -> None:
+def write_atomic(path: str, data: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
     """Replaces or makes `path`. Raises OSError, and then `path` is as it was."""
     directory, name = os.path.split(path)
     temporary = f"{directory}/.{name}.{os.getpid()}.new"

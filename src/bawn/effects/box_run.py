@@ -11,9 +11,7 @@ from bawn.facts.model import Facts
 from bawn.plan.model import Plan
 
 
-def run(
-    plan: Plan, facts: Facts, *, secrets: dict[str, str], tty: bool, observer: Observer
-) -> Ended:
+def run(plan: Plan, facts: Facts, *, secrets: dict[str, str], tty: bool, observer: Observer) -> Ended:
     """Runs the plan in its engine. The plan has no errors (the caller has refused those).
 
     Raises HostError or EngineError when the box could not be started; the log says so too.

@@ -6,11 +6,11 @@ Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst.
 """
 
 import os
-from typing import NamedTuple
 
 from bawn.effects.names import cgroup_of
 from bawn.errors import HostError
 from bawn.plan.model import Plan
+from bawn.typed import NamedTuple
 
 PERIOD = 100_000  # microseconds; the kernel's default CPU bandwidth period
 # The Sentry's own threads and one stub process for each process of the box count too (70 at idle
@@ -58,9 +58,7 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
                     file.write(value)
     except OSError as error:
         remove(groups)
-        raise HostError(
-            f"cannot set a limit in {error.filename}: {error.strerror}", "bawn doctor"
-        ) from None
+        raise HostError(f"cannot set a limit in {error.filename}: {error.strerror}", "bawn doctor") from None
     return groups
 
 

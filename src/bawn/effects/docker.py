@@ -9,8 +9,7 @@ import os
 import signal
 import time
 
-from bawn import box
-from bawn.effects import docker_api, gvisor, process
+from bawn.effects import docker_api, gvisor, process, rootfs
 from bawn.effects.docker_cgroup import Gauge
 from bawn.effects.names import container_of, run_paths
 from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
@@ -37,7 +36,7 @@ def run(
     try:
         seed = paths.seed if gvisor.write_seed(plan, paths.seed) else ""
         gvisor.write(paths.empty, b"", 0o444)
-        files = Files(box.INIT, paths.empty, seed)
+        files = Files(rootfs.program(facts.runtime), paths.empty, seed)
         argv = [docker.cli, *docker_argv(plan, name, files, tty=tty)]
         with Watch(plan.guards) as watch:
             run = _Run(plan, docker, name, files, watch)
@@ -50,9 +49,7 @@ def run(
 class _Run:
     """One `docker run` from its start to its end."""
 
-    def __init__(
-        self, plan: Plan, docker: DockerFact, name: str, files: Files, watch: Watch
-    ) -> None:
+    def __init__(self, plan: Plan, docker: DockerFact, name: str, files: Files, watch: Watch) -> None:
         self._plan, self._docker, self._name, self._files = plan, docker, name, files
         self._watch = watch
         self._gauge: Gauge | None = None
@@ -115,17 +112,14 @@ class _Run:
         """Through the daemon: the client's own death would leave the container running."""
         self._reason = reason if self._reason == "exit" else self._reason
         word = signal.Signals(number).name
-        answer = process.run(
-            [self._docker.cli, "kill", "--signal", word, self._name], timeout=10
-        )
+        answer = process.run([self._docker.cli, "kill", "--signal", word, self._name], timeout=10)
         if answer.code != 0 and number == signal.SIGKILL:
             docker_api.remove(self._docker, self._name)
 
     def _outcome(self, status: int, duration: int) -> Outcome:
         if self._reason == "engine":
             raise EngineError(
-                "docker did not make the container as planned; it was ended:\n  "
-                + "\n  ".join(self._notes)
+                "docker did not make the container as planned; it was ended:\n  " + "\n  ".join(self._notes)
             )
         if not self._compared and status == CANNOT_RUN:
             raise EngineError("docker could not start the container (see above)", "bawn doctor")

@@ -5,12 +5,12 @@ Over the daemon's Unix socket in 3 ms where there is one, else through the clien
 
 import json
 import os
-from typing import Any
 
 from bawn.effects import process
 from bawn.errors import EngineError, HostError
 from bawn.facts.model import DockerFact
 from bawn.plan.docker import LABEL
+from bawn.typed import Any
 
 
 def inspect(docker: DockerFact, name: str) -> dict[str, Any] | None:

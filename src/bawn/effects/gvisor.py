@@ -15,6 +15,7 @@ from bawn import box
 from bawn.effects import cgroup, process, rootfs
 from bawn.effects.names import RunPaths, run_paths
 from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
+from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
 from bawn.errors import EngineError, HostError
 from bawn.evidence.events import Observer
@@ -76,24 +77,19 @@ def open_run(paths: RunPaths) -> int:
 
 def close_run(paths: RunPaths, lock: int) -> None:
     """Removes everything of the run; the lock goes last."""
-    import shutil
-
-    shutil.rmtree(paths.directory, ignore_errors=True)
+    remove_tree(paths.directory)
     os.close(lock)
 
 
-def write_files(
-    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]
-) -> None:
+def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]) -> None:
     """Writes config.json, the empty file, the late masks and the home seed."""
-    root = plan.rootfs or rootfs.host_rootfs(facts.state, plan.identity, plan.hostname)
+    init = rootfs.program(facts.runtime) if plan.rootfs else ""
+    root = plan.rootfs or rootfs.host_rootfs(facts.runtime, plan.identity, plan.hostname)
     seed = paths.seed if write_seed(plan, paths.seed) else ""
     write(paths.empty, b"", 0o444)
     if plan.guards:
         write(paths.masks, masks(plan, paths.empty).encode(errors="surrogateescape"), 0o600)
-    config = oci.bundle(
-        plan, rootfs=root, empty=paths.empty, init=box.INIT, seed=seed, tty=tty, secrets=secrets
-    )
+    config = oci.bundle(plan, rootfs=root, empty=paths.empty, init=init, seed=seed, tty=tty, secrets=secrets)
     write(paths.config, json.dumps(config).encode(), 0o600)
 
 
@@ -159,9 +155,7 @@ def read_credential(path: str) -> bytes:
     return data
 
 
-def launch_argv(
-    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str
-) -> list[str]:
+def launch_argv(plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str) -> list[str]:
     """The argv of the cage and of runsc in it. It holds no secret."""
     joined = [word for path in groups.procs for word in ("-c", path)]
     user = ["-u", f"{facts.host.uid}:{facts.host.gid}"] if plan.identity.rootless else []
@@ -256,7 +250,7 @@ def _outcome(
     sampled: int,
 ) -> Outcome:
     """Judges the end: a limit's kill is told apart from the command's own exit."""
-    hit = ("memory",) if used.oom_kills or reason == "memory" else ()
+    hit: tuple[str, ...] = ("memory",) if used.oom_kills or reason == "memory" else ()
     hit += ("pids",) if used.pids_refused else ()
     peak = max(used.peak_memory, sampled)
     if reason == "timeout":

@@ -2,7 +2,8 @@
 
 import os
 import time
-from typing import NamedTuple
+
+from bawn.typed import NamedTuple
 
 RUN_ID_LENGTH = 17  # fixed: runsc finds containers by prefix
 

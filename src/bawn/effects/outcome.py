@@ -1,6 +1,6 @@
 """How a run ended."""
 
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 TIMEOUT, CANNOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
 

@@ -7,9 +7,9 @@ signal blocked, and nothing imported (`subprocess` costs 6 ms, more than the cal
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from bawn.errors import HostError
+from bawn.typed import NamedTuple
 
 # What a tool needs to work and to answer in the language its parser was written for.
 _KEEP = ("PATH", "HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT",
@@ -130,7 +130,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str]) -> int:
     Raises HostError when it cannot be started.
     """
     try:
-        return os.posix_spawn(argv[0], argv, env, setsigmask=())
+        return os.posix_spawn(argv[0], list(argv), env, setsigmask=())
     except OSError as error:
         raise HostError(f"{argv[0]} cannot be started: {error.strerror}", paste(argv)) from None
 

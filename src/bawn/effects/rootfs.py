@@ -6,9 +6,12 @@ what every user may read. Nothing of the home, nothing of /etc's secrets, no mac
 
 import os
 
+from bawn import box
+from bawn.digest import sha256_hex
+from bawn.effects.atomic import write_atomic
 from bawn.errors import HostError
 from bawn.plan.model import Identity
-from bawn.plan.oci import HOME
+from bawn.plan.oci import HOME, INIT
 
 # What programs below /usr cannot work without, and why.
 ETC = (
@@ -46,25 +49,42 @@ DIRECTORIES = ("proc", "dev", "sys", "tmp", "usr", "run/bawn", "var", "etc", HOM
 MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into /usr on merged systems
 
 
-def host_rootfs(state: str, identity: Identity, hostname: str) -> str:
+def program(runtime: str) -> str:
+    """PID 1 where every box can reach it: a copy below the runtime directory, made once.
+
+    bawn itself may be installed in a home that the box's file server cannot walk through. Raises
+    HostError.
+    """
+    try:
+        stamp = os.stat(box.INIT)
+        path = f"{runtime}/init-{stamp.st_size}-{stamp.st_mtime_ns}"
+        if not os.path.exists(path):
+            os.makedirs(runtime, mode=0o711, exist_ok=True)
+            with open(box.INIT, "rb") as file:
+                write_atomic(path, file.read(), 0o755)
+    except OSError as error:
+        raise HostError(f"cannot place PID 1: {error}", "install bawn again") from None
+    return path
+
+
+def host_rootfs(runtime: str, identity: Identity, hostname: str) -> str:
     """The path of the skeleton for this machine and identity; makes it where it is missing.
 
     Raises HostError.
     """
-    import hashlib
-
-    stamp = hashlib.sha256(repr((2, identity.uid, identity.gid, hostname, _stamps())).encode())
-    path = f"{state}/rootfs/host-{stamp.hexdigest()[:16]}"
+    stamp = sha256_hex(repr((identity.uid, identity.gid, hostname, _stamps())).encode())
+    path = f"{runtime}/rootfs/host-{stamp[:16]}"
     if not os.path.isdir(path):
         try:
-            _make(path, identity, hostname)
+            _make(path, program(runtime), identity, hostname)
         except OSError as error:
             raise HostError(f"cannot make {path}: {error}") from None
     return path
 
 
 def _stamps() -> list[tuple[str, int]]:
-    stamps = []
+    """The state of everything that is copied."""
+    stamps = [("init", os.stat(box.INIT).st_mtime_ns)]
     for name in ETC:
         try:
             stamps.append((name, os.stat(f"/etc/{name}").st_mtime_ns))
@@ -73,7 +93,7 @@ def _stamps() -> list[tuple[str, int]]:
     return stamps
 
 
-def _make(path: str, identity: Identity, hostname: str) -> None:
+def _make(path: str, init: str, identity: Identity, hostname: str) -> None:
     """Built beside, then renamed into place: two bawns at once make the same thing."""
     import shutil
 
@@ -87,6 +107,7 @@ def _make(path: str, identity: Identity, hostname: str) -> None:
                 os.symlink(os.readlink(f"/{name}"), f"{building}/{name}")
             elif os.path.isdir(f"/{name}"):
                 os.mkdir(f"{building}/{name}")
+        shutil.copy(init, building + INIT)
         os.symlink("../tmp", f"{building}/var/tmp")
         os.symlink("/proc/self/mounts", f"{building}/etc/mtab")
         for name in ETC:

@@ -10,11 +10,11 @@ import json
 import os
 import stat
 from collections.abc import Callable
-from typing import NamedTuple
 
 from bawn.effects.atomic import write_atomic
 from bawn.errors import HostError
 from bawn.plan.daemon_json import Edit, register
+from bawn.typed import NamedTuple
 
 CONFIG = "/etc/docker/daemon.json"
 WRAPPER = "/usr/local/lib/bawn/runsc-docker"
@@ -71,9 +71,7 @@ def apply(setup: Setup, state: str, verify: Callable[[], None]) -> str:
     says why. `verify` raises BawnError when the result does not work."""
     where = journal(state, setup.config)
     if os.path.exists(f"{where}/step.json"):
-        raise HostError(
-            f"a setup of {setup.config} is in force already", "bawn setup docker --undo"
-        )
+        raise HostError(f"a setup of {setup.config} is in force already", "bawn setup docker --undo")
     try:
         _write_journal(where, setup)
         if setup.wrapper:
@@ -137,9 +135,7 @@ def undo(config: str, state: str, force: bool = False) -> str:
     try:
         _restore(real, where, step)
     except OSError as error:
-        raise HostError(
-            f"ROLLBACK FAILED: {error}; the old text of {real} lies in {where}/before"
-        ) from None
+        raise HostError(f"ROLLBACK FAILED: {error}; the old text of {real} lies in {where}/before") from None
     for name in ("before", "step.json"):
         if os.path.exists(f"{where}/{name}"):
             os.unlink(f"{where}/{name}")

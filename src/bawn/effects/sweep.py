@@ -6,13 +6,13 @@ and empty control groups of engine gvisor, and containers of engine docker.
 
 import fcntl
 import os
-import shutil
 import time
-from typing import NamedTuple
 
 from bawn.effects.cgroup import remove_directory
 from bawn.effects.names import cgroup_of, run_paths
+from bawn.effects.remove import remove_tree
 from bawn.facts.model import HostFact
+from bawn.typed import NamedTuple
 
 
 class Swept(NamedTuple):
@@ -32,12 +32,10 @@ def sweep(runtime: str, host: HostFact) -> Swept:
             continue
         try:
             left = [
-                path
-                for _, root in host.cgroup_roots
-                if not remove_directory(path := cgroup_of(root, run_id))
+                path for _, root in host.cgroup_roots if not remove_directory(path := cgroup_of(root, run_id))
             ]
             directory = run_paths(runtime, run_id).directory
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_tree(directory)
             if os.path.exists(directory):
                 left.append(directory)
             stuck += left

@@ -4,7 +4,7 @@
 to stderr. Events are plain data: one JSON object a line in the run log.
 """
 
-from typing import NamedTuple, Protocol
+from bawn.typed import NamedTuple, Protocol
 
 
 class Started(NamedTuple):

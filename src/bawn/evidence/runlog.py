@@ -8,10 +8,10 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from bawn.errors import HostError
 from bawn.evidence.events import Ended, Started
+from bawn.typed import Any
 
 
 def utc_now() -> str:

@@ -7,7 +7,6 @@ be visible in a box is its package.
 
 import os
 import re
-from glob import glob
 
 from bawn.facts.model import AgentFact
 
@@ -57,6 +56,8 @@ def on_path(name: str) -> bool:
 
 
 def _directories(home: str, path: str) -> list[str]:
+    from glob import glob
+
     found = [d for d in path.split(":") if d.startswith("/")]
     for place in PLACES:
         pattern = home + place[1:] if place.startswith("~") else place
@@ -69,6 +70,8 @@ def _version(path: str) -> tuple[int, ...]:
 
 
 def _inspect(name: str, real: str, home: str) -> AgentFact | None:
+    from glob import glob
+
     match = _PACKAGE.match(real)
     package = match[1] if match else real
     kind = _kind(real)
@@ -100,7 +103,10 @@ def _kind(path: str) -> str:
 def _node(script: str, home: str) -> str:
     """The node that belongs to this script: of its own installation, else the first on PATH."""
     beside = script.partition("/lib/node_modules/")[0] + "/bin/node"
-    for candidate in [beside, *(f"{d}/node" for d in _directories(home, os.environ.get("PATH", "")))]:
+    for candidate in [
+        beside,
+        *(f"{d}/node" for d in _directories(home, os.environ.get("PATH", ""))),
+    ]:
         real = os.path.realpath(candidate)
         if os.access(real, os.X_OK) and _kind(real) == "native":
             return real

@@ -1,10 +1,14 @@
-"""bawn's own directories: config, state, runtime. XDG Base Directory Specification 0.8."""
+"""bawn's own directories: config, state, runtime. XDG Base Directory Specification 0.8.
+
+root's lie outside of any home: the box's file server, which is nobody outside the box, must be able
+to walk to the root file system that bawn made for it.
+"""
 
 import os
 import stat
-from typing import NamedTuple
 
 from bawn.errors import HostError
+from bawn.typed import NamedTuple
 
 
 class Dirs(NamedTuple):
@@ -20,7 +24,7 @@ def observe() -> Dirs:
     uid = os.getuid()
     home = os.path.expanduser("~")
     config = _xdg("XDG_CONFIG_HOME", f"{home}/.config")
-    state = _xdg("XDG_STATE_HOME", f"{home}/.local/state")
+    state = "/var/lib" if uid == 0 else _xdg("XDG_STATE_HOME", f"{home}/.local/state")
     if uid == 0:
         runtime = "/run/bawn"
     elif base := os.environ.get("XDG_RUNTIME_DIR", ""):

@@ -2,11 +2,11 @@
 
 import json
 import os
-from typing import Any
 
 from bawn.errors import HostError
 from bawn.facts.model import DockerFact, DockerRuntime
 from bawn.facts.runner import Runner
+from bawn.typed import Any
 
 DEADLINE = 10.0  # seconds for the daemon to answer
 NO_RUNTIME = "sudo bawn setup docker --apply --restart"
@@ -109,23 +109,3 @@ def start_command(where: str) -> str:
         if part in where:
             return command
     return "sudo systemctl start docker"
-
-
-# Arguments of a runtime entry that open the box, whatever the container asks for.
-OPENERS = {
-    "--network=host": "every box has the host's own network",
-    "--ignore-cgroups": "no memory, CPU or process limit holds",
-    "--host-uds=all": "a box may make and open Unix sockets in its mounts",
-    "--host-uds=create": "a box may make Unix sockets in its mounts",
-    "--net-raw": "a box may send raw packets",
-    "--TESTONLY-unsafe-nonroot": "the sandbox is not confined",
-    "--oci-seccomp=false": "",
-}
-
-
-def openers(runtime: DockerRuntime) -> list[tuple[str, str]]:
-    """(argument, what it does) for those that weaken a box. Both `--a=b` and `--a b` are read."""
-    words = [w.lstrip("-") for w in runtime.args]
-    pairs = set(words) | {f"{a}={b}" for a, b in zip(words, words[1:], strict=False)}
-    return [(arg, why) for arg, why in OPENERS.items()
-            if why and (arg[2:] in pairs or f"{arg[2:]}=true" in pairs)]  # fmt: skip

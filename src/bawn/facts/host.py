@@ -116,7 +116,7 @@ def _writable(path: str) -> bool:
 
 
 def _text(path: str) -> str:
-    """"" where it cannot be read: every caller takes that as "not there"."""
+    """ "" where it cannot be read: every caller takes that as "not there"."""
     try:
         with open(path, errors="replace") as file:
             return file.read()

@@ -1,6 +1,6 @@
 """The facts as values. A fact that could not be observed says so; it is never guessed."""
 
-from typing import Literal, NamedTuple
+from bawn.typed import Literal, NamedTuple
 
 Kind = Literal["dir", "file", "socket", "fifo", "device", "link", "missing"]
 

@@ -77,9 +77,7 @@ class Resolver:
             if isinstance(info, FileNotFoundError):
                 return self._missing(text, here, todo, links)
             if isinstance(info, OSError):
-                return PathFact(
-                    text, "", "missing", links=tuple(links), error=self._barred(at, info)
-                )
+                return PathFact(text, "", "missing", links=tuple(links), error=self._barred(at, info))
             if stat.S_ISLNK(info.st_mode):
                 try:
                     target = os.readlink(here)
@@ -99,9 +97,7 @@ class Resolver:
             return _wrong(text, links, self._barred(at, info))
         return self._found(text, at, info, tuple(links))
 
-    def _found(
-        self, text: str, path: str, info: os.stat_result, links: tuple[str, ...]
-    ) -> PathFact:
+    def _found(self, text: str, path: str, info: os.stat_result, links: tuple[str, ...]) -> PathFact:
         return PathFact(
             text,
             path,
@@ -167,9 +163,7 @@ def resolve(text: str, home: str, base: str = "") -> PathFact:
 
 
 def component(path: str, info: os.stat_result) -> Component:
-    return Component(
-        path, info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode), info.st_dev, info.st_ino
-    )
+    return Component(path, info.st_uid, info.st_gid, stat.S_IMODE(info.st_mode), info.st_dev, info.st_ino)
 
 
 def kind_of(mode: int) -> Kind:

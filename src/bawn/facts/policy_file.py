@@ -4,12 +4,12 @@ The nearest `bawn.toml` upwards from the working directory counts, and only that
 one nearer by never makes bawn fall through to one further out.
 """
 
-import hashlib
 import os
 import stat
-from typing import NamedTuple
 
+from bawn.digest import sha256_hex
 from bawn.errors import PolicyError, UsageError
+from bawn.typed import NamedTuple
 
 NAME = "bawn.toml"
 LIMIT = 1 << 20  # bytes
@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()
+        return sha256_hex(self.data)
 
 
 def find(start: str, config: str, explicit: str | None) -> Found | None:

@@ -1,7 +1,8 @@
 """What facts need of `effects.process.run`, which they are handed (facts import no effects)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+
+from bawn.typed import Protocol
 
 
 class Answer(Protocol):

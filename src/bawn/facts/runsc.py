@@ -30,7 +30,7 @@ INSTALL = """sudo ./install   (in bawn's repository), or by hand:
 
 def find(path: str) -> str:
     """The first executable runsc on `path` (a PATH value), resolved; "" where there is none."""
-    for directory in path.split(":") + ["/usr/local/bin", "/usr/bin"]:
+    for directory in [*path.split(":"), "/usr/local/bin", "/usr/bin"]:
         candidate = f"{directory}/runsc"
         if directory.startswith("/") and os.access(candidate, os.X_OK):
             return os.path.realpath(candidate)
@@ -72,7 +72,7 @@ def observe(run: Runner, cache: str, host: HostFact) -> RunscFact:
 
 
 def parse_version(text: str) -> str:
-    """"runsc version 0.0~20240729.0" or "release-20240729.0"; "" for anything else."""
+    """ "runsc version 0.0~20240729.0" or "release-20240729.0"; "" for anything else."""
     match = _VERSION.search(text)
     return match[1] if match else ""
 

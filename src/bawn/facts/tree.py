@@ -7,7 +7,6 @@ sockets, policies, git's pointers, submounts.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from bawn.facts import mountinfo
 from bawn.facts.model import PathFact, Submount, TreeFact
@@ -16,6 +15,7 @@ from bawn.facts.walker import CaseProbe, Masks, Walker, detect_casefold
 from bawn.policy.model import Profile
 from bawn.policy.pathtext import ancestors, within
 from bawn.policy.patterns import problem
+from bawn.typed import NamedTuple
 
 _KERNEL = ("/proc", "/sys", "/dev")
 
@@ -47,9 +47,7 @@ def walk_all(
         own[source] = (*own.get(source, ()), *masks)
     # dict.fromkeys: without duplicates, in order
     hold = {
-        source: tuple(
-            dict.fromkeys(mask for path in ancestors(source)[::-1] for mask in own.get(path, ()))
-        )
+        source: tuple(dict.fromkeys(mask for path in ancestors(source)[::-1] for mask in own.get(path, ())))
         for source in sorted(own)
     }
     walker = Walker(hold, table, probe)
@@ -57,9 +55,7 @@ def walk_all(
         if source not in walker.trees:
             walker.run(source)
     resolver = resolver or Resolver("", table)
-    return tuple(
-        walker.trees[source].fact(_submounts(source, hold, table, resolver)) for source in hold
-    )
+    return tuple(walker.trees[source].fact(_submounts(source, hold, table, resolver)) for source in hold)
 
 
 def _submounts(
@@ -127,13 +123,9 @@ def _git_links(trees: tuple[TreeFact, ...]) -> list[str]:
         link.common
         for tree in trees
         for link in tree.gitfiles
-        if link.acknowledged
-        and link.common
-        and not any(within(link.common, other.source) for other in trees)
+        if link.acknowledged and link.common and not any(within(link.common, other.source) for other in trees)
     }
-    return sorted(
-        path for path in found if not any(above in found for above in ancestors(path)[1:])
-    )
+    return sorted(path for path in found if not any(above in found for above in ancestors(path)[1:]))
 
 
 def again(

@@ -5,13 +5,13 @@ only bytes that a person has seen are obeyed. The store is one file for each pol
 the text that was trusted, so that a change can be shown as a diff.
 """
 
-import hashlib
 import os
 import stat
-from typing import NamedTuple
 
+from bawn.digest import sha256_hex
 from bawn.errors import TrustError
 from bawn.facts.policy_file import Found
+from bawn.typed import NamedTuple
 
 
 class Trust(NamedTuple):
@@ -24,7 +24,7 @@ class Trust(NamedTuple):
 
 def entry(state: str, path: str) -> str:
     """The store's file for a policy path."""
-    return f"{state}/trust/{hashlib.sha256(path.encode(errors='surrogateescape')).hexdigest()}"
+    return f"{state}/trust/{sha256_hex(path.encode(errors='surrogateescape'))}"
 
 
 def status(found: Found, state: str, config: str) -> Trust:

@@ -284,9 +284,7 @@ class Walker:
         is_dir = stat.S_ISDIR(info.st_mode)
         frame.tree.add(Find("mask", path, is_dir, "", pattern, 1 if is_dir else info.st_nlink))
 
-    def _host(
-        self, frame: _Frame, entry: os.DirEntry[str], why: str, kind: FindKind = "host-exec"
-    ) -> None:
+    def _host(self, frame: _Frame, entry: os.DirEntry[str], why: str, kind: FindKind = "host-exec") -> None:
         path = self._path(frame, entry)
         target, is_dir = "", entry.is_dir(follow_symlinks=False)
         if entry.is_symlink():
@@ -308,9 +306,7 @@ class Walker:
     def _git(self, frame: _Frame, git: dict[str, os.DirEntry[str]]) -> None:
         """The files git obeys, where the directory is one of git's."""
         own = normal(frame.path.rpartition("/")[2], frame.tree.casefold) == ".git"
-        if not own and not (
-            host_exec.GIT_HEAD in git and any(mark in git for mark in host_exec.GIT_MARKS)
-        ):
+        if not own and not (host_exec.GIT_HEAD in git and any(mark in git for mark in host_exec.GIT_MARKS)):
             return
         for key, why in host_exec.GIT_FILES.items():
             if key in git:

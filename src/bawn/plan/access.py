@@ -53,7 +53,5 @@ def check(region: Region, uid: int, gid: int, image_rootfs: bool) -> list[Findin
         found.append(finding(rule, region.place, f"{who} cannot be read by {uid}:{gid}", **values))
     elif region.mode == "rw" and not bits & WRITE:
         rule = "BWN504" if region.role == "workdir" else "BWN503"
-        found.append(
-            finding(rule, region.place, f"{who} cannot be written by {uid}:{gid}", **values)
-        )
+        found.append(finding(rule, region.place, f"{who} cannot be written by {uid}:{gid}", **values))
     return found

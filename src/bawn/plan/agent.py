@@ -1,8 +1,7 @@
-"""What an agent preset contributes to a plan. Filled by `teams.presets`, which plan cannot import."""
-
-from typing import NamedTuple
+"""What an agent preset adds to a plan. Filled by `teams.presets`, which plan cannot import."""
 
 from bawn.plan.model import Bind, Finding
+from bawn.typed import NamedTuple
 
 
 class AgentSetup(NamedTuple):
@@ -15,3 +14,6 @@ class AgentSetup(NamedTuple):
     seed: tuple[tuple[str, str], ...] = ()  # (path below HOME, credential file on the host)
     settings: tuple[tuple[str, str], ...] = ()  # (path below HOME, text)
     findings: tuple[Finding, ...] = ()
+
+
+NO_AGENT = AgentSetup()

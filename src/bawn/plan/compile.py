@@ -1,17 +1,18 @@
 """(Policy, Profile, Facts, command) -> Plan. Pure."""
 
 from bawn.facts.model import Facts
-from bawn.plan.agent import AgentSetup
+from bawn.plan.agent import NO_AGENT, AgentSetup
 from bawn.plan.limits import plan_limits
 from bawn.plan.model import Bind, EnvVar, Finding, Identity, Plan, Tmpfs
 from bawn.plan.mounts import compile_mounts
 from bawn.plan.oci import HOME
 from bawn.plan.rules import finding
+from bawn.plan.runtime_args import openers
 from bawn.policy.model import Policy, Profile
 
 BOX_ID = 1000  # seed 001: never root in the box
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-HOME_DIRS = (".cache", ".config", ".local", ".local/share", ".local/state", ".tmp")
+HOME_DIRS = (".tmp",)  # TMPDIR; what follows XDG makes its own directories
 
 
 def compile_plan(
@@ -19,7 +20,7 @@ def compile_plan(
     profile: Profile,
     facts: Facts,
     command: tuple[str, ...],
-    agent: AgentSetup = AgentSetup(),
+    agent: AgentSetup = NO_AGENT,
 ) -> Plan:
     """The plan of one run. `command` is what the person typed, () for the profile's or agent's own.
 
@@ -61,8 +62,8 @@ def compile_plan(
         overrides=mounts.overrides,
         home_dirs=tuple(sorted({*HOME_DIRS, *_parents(agent)})),
         creates=mounts.creates,
-        findings=tuple(_findings(policy, profile, facts, argv, agent)) + mounts.findings,
         host_exec=profile.host_exec,
+        findings=tuple(_findings(policy, profile, facts, argv, agent)) + mounts.findings,
     )
 
 
@@ -91,9 +92,7 @@ def _system(profile: Profile) -> tuple[Bind, ...]:
     return (Bind("/usr", "/usr", "ro", True, "system"),)
 
 
-def _agent_binds(
-    agent: AgentSetup, mounts: tuple[Bind, ...], profile: Profile
-) -> tuple[Bind, ...]:
+def _agent_binds(agent: AgentSetup, mounts: tuple[Bind, ...], profile: Profile) -> tuple[Bind, ...]:
     """The agent's package, unless /usr or a mount shows it already."""
     shown = [b.target for b in mounts if b.is_dir]
     shown += ["/usr"] if profile.image == "host" else []
@@ -113,9 +112,7 @@ def _parents(agent: AgentSetup) -> list[str]:
     return ["/".join(d.split("/")[: i + 1]) for d in agent.dirs for i in range(d.count("/") + 1)]
 
 
-def _environment(
-    profile: Profile, facts: Facts, identity: Identity, agent: AgentSetup
-) -> tuple[EnvVar, ...]:
+def _environment(profile: Profile, facts: Facts, identity: Identity, agent: AgentSetup) -> tuple[EnvVar, ...]:
     """Built from nothing: bawn's own names, then the agent's, then the policy's."""
     values = {
         "HOME": HOME,
@@ -149,19 +146,20 @@ def _findings(
     place = f"{policy.path or 'defaults'} profile.{profile.name}"
     found = list(agent.findings)
     if profile.engine == "gvisor" and facts.runsc.problem:
-        found.append(
-            Finding("BWN701", "error", "engine gvisor", facts.runsc.problem, facts.runsc.fix)
-        )
+        found.append(finding("BWN701", "engine gvisor", facts.runsc.problem, fix=facts.runsc.fix))
     if profile.engine == "docker":
         found += _docker_findings(profile, facts, place)
+    if profile.engine == "gvisor" and profile.image != "host" and not facts.image.rootfs:
+        found.append(finding("BWN709", place, f"no image {profile.image!r}"))
     if not argv:
-        found.append(finding("BWN703", place, profile=profile.name))
+        found.append(finding("BWN703", place, "no command was given and the profile has no agent"))
     for secret in profile.secrets:
         if secret.name not in facts.have_secrets:
             where = secret.file or "bawn's own environment"
-            found.append(finding("BWN704", place, name=secret.name, where=where))
+            text = f"{secret.name} is not in {where}"
+            found.append(finding("BWN704", place, text, name=secret.name))
     if profile.egress != "none":
-        found.append(finding("BWN705", place, egress=profile.egress))
+        found.append(finding("BWN705", place, f"egress = {profile.egress!r}"))
     return found
 
 
@@ -169,9 +167,12 @@ def _docker_findings(profile: Profile, facts: Facts, place: str) -> list[Finding
     docker = facts.docker
     if docker is None or docker.problem:
         problem = docker.problem if docker else "docker was not looked at"
-        return [Finding("BWN702", "error", "engine docker", problem, docker.fix if docker else "")]
-    if not any(r.name == "runsc" for r in docker.runtimes):
-        return [finding("BWN706", "engine docker")]
-    return [finding("BWN707", place)] if profile.image == "host" else []
-
-
+        return [finding("BWN702", "engine docker", problem, fix=docker.fix if docker else "")]
+    runtime = next((r for r in docker.runtimes if r.name == "runsc"), None)
+    if runtime is None:
+        return [finding("BWN706", "engine docker", "docker does not know the runtime runsc")]
+    found = [finding("BWN707", place, "engine docker needs an image")] if profile.image == "host" else []
+    opened = openers(runtime)
+    return found + [
+        finding("BWN710", "engine docker", f"runtime runsc has {arg}: {why}") for arg, why in opened
+    ]

@@ -91,9 +91,7 @@ class Covers:
 
     def mask_mounts(self) -> tuple[list[Bind], list[Tmpfs]]:
         binds = [
-            Bind(EMPTY, path, "ro", False, "mask")
-            for path, (is_dir, _) in self.masked.items()
-            if not is_dir
+            Bind(EMPTY, path, "ro", False, "mask") for path, (is_dir, _) in self.masked.items() if not is_dir
         ]
         tmpfs = [
             Tmpfs(path, 4096, 0o555, True, True, "mask")
@@ -160,8 +158,7 @@ class Covers:
         matcher = self._allowed[tree.source]
         inside = path[len(tree.source) :].lstrip("/")
         return any(
-            matcher.match(up.rpartition("/")[2], up.lstrip("/"))
-            for up in ancestors("/" + inside)[:-1]
+            matcher.match(up.rpartition("/")[2], up.lstrip("/")) for up in ancestors("/" + inside)[:-1]
         )
 
     def _cover(self, path: str, is_dir: bool) -> None:

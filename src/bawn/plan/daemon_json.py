@@ -1,9 +1,9 @@
 """The edit of docker's daemon.json: one runtime entry added, every other byte's meaning kept. Pure."""
 
 import json
-from typing import Any, NamedTuple
 
 from bawn.errors import HostError
+from bawn.typed import Any, NamedTuple
 
 RUNTIME = "runsc"
 

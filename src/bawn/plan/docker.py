@@ -5,11 +5,11 @@ bawn's own `--name` and `--label` come last before the image, so that the contra
 
 import csv
 import io
-from typing import NamedTuple
 
 from bawn.errors import EngineError
 from bawn.plan.model import Bind, Plan, Tmpfs
 from bawn.plan.oci import EMPTY, INIT, SEED, init_argv
+from bawn.typed import NamedTuple
 
 LABEL = "bawn.run"
 
@@ -86,9 +86,7 @@ def mount_word(bind: Bind) -> str:
     """One `--mount` value: a line of CSV (encoding/csv in docker), quoted where it must be."""
     for path in (bind.source, bind.target):
         if "\n" in path or "\r" in path:
-            raise EngineError(
-                f"docker cannot mount a path with a line end: {path!r}", "rename it"
-            )
+            raise EngineError(f"docker cannot mount a path with a line end: {path!r}", "rename it")
     fields = ["type=bind", f"source={bind.source}", f"target={bind.target}"]
     fields += ["readonly"] if bind.mode == "ro" else []
     out = io.StringIO()

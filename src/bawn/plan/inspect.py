@@ -4,10 +4,9 @@ An extra mount is as wrong as a missing one; any difference ends the run (corpus
 mounts of their own, or silently ignore the configured ones).
 """
 
-from typing import Any, NamedTuple
-
 from bawn.plan.docker import LABEL, Files, docker_argv, effective_binds, tmpfs_word
 from bawn.plan.model import Plan
+from bawn.typed import Any, NamedTuple
 
 
 class Difference(NamedTuple):

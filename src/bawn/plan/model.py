@@ -5,11 +5,11 @@ with ASCII keys, for which `json.dumps` with sorted keys and no spaces is alread
 holds it against the `rfc8785` package).
 """
 
-import hashlib
 import json
-from typing import Any, Literal, NamedTuple
 
+from bawn.digest import sha256_hex
 from bawn.policy.model import Egress, Engine, Mode
+from bawn.typed import Any, Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
 Role = Literal[
@@ -137,9 +137,9 @@ class Plan(NamedTuple):
     settings: tuple[tuple[str, str], ...]  # (path below HOME, text written there)
     overrides: tuple[tuple[str, str], ...]  # (path, reason) in force
     home_dirs: tuple[str, ...]  # made below HOME at start, parents first
-    creates: tuple[str, ...]  # missing write roots that are made on the host first
+    creates: tuple[str, ...]  # host directories made at the start, parents first
+    host_exec: tuple[str, ...]  # patterns of host-executed files that may change
     findings: tuple[Finding, ...]
-    host_exec: tuple[str, ...] = ()  # what the profile leaves writable of files the host runs
 
     def as_data(self) -> dict[str, Any]:
         """The plan as plain JSON data, field names as above."""
@@ -149,7 +149,7 @@ class Plan(NamedTuple):
     @property
     def id(self) -> str:
         """sha256 (hex) of the canonical form. Every record cites it."""
-        return hashlib.sha256(canonical(self.as_data())).hexdigest()
+        return sha256_hex(canonical(self.as_data()))
 
     @property
     def errors(self) -> tuple[Finding, ...]:

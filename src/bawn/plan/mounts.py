@@ -11,7 +11,6 @@ nothing is mounted in a masked directory, no mount can show what a mask hides.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from bawn.facts.model import PLAIN_FILESYSTEMS, Facts
 from bawn.plan import access
@@ -24,6 +23,7 @@ from bawn.policy import host_exec
 from bawn.policy.model import Engine, Profile
 from bawn.policy.pathtext import ancestors, within
 from bawn.policy.patterns import Matcher, problem, residues
+from bawn.typed import NamedTuple
 
 _LISTED = 20  # findings of one rule that are listed one by one
 _SPECIAL = {"socket": "BWN240", "fifo": "BWN241", "device": "BWN242"}
@@ -270,9 +270,7 @@ class _Compiler:
 
 def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
     every = set(paths)
-    return tuple(
-        sorted(path for path in every if not any(up in every for up in ancestors(path)[1:]))
-    )
+    return tuple(sorted(path for path in every if not any(up in every for up in ancestors(path)[1:])))
 
 
 def shortened(findings: list[Finding]) -> tuple[Finding, ...]:

@@ -4,9 +4,8 @@ https://github.com/opencontainers/runtime-spec; what runsc does with each field 
 docs/box.md. The bundle holds secrets (in `process.env`), so whoever writes it writes mode 0600.
 """
 
-from typing import Any
-
 from bawn.plan.model import Bind, Plan, Tmpfs
+from bawn.typed import Any
 
 INIT = "/run/bawn/init"
 SEED = "/run/bawn/seed"
@@ -20,7 +19,8 @@ UNUSED_ID = 2_147_483_000
 def bundle(
     plan: Plan, *, rootfs: str, empty: str, init: str, seed: str, tty: bool, secrets: dict[str, str]
 ) -> dict[str, Any]:
-    """The `config.json` of a run. `seed` is "" where nothing is copied into the home.
+    """The `config.json` of a run. `seed` is "" where nothing is copied into the home, `init` where
+    the root file system has PID 1 already.
 
     `secrets` maps each secret name of the plan to its value; a missing one is a KeyError.
     """
@@ -99,7 +99,8 @@ def _mounts(plan: Plan, empty: str, init: str, seed: str) -> list[dict[str, Any]
     mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "scratch"]
     mounts += [_bind(b, empty) for b in plan.binds]
     mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "mask"]
-    mounts.append(_bind(Bind(init, INIT, "ro", False, "bawn"), empty))
+    if init:
+        mounts.append(_bind(Bind(init, INIT, "ro", False, "bawn"), empty))
     if seed:
         mounts.append(_bind(Bind(seed, SEED, "ro", True, "bawn"), empty))
     return mounts

@@ -13,8 +13,6 @@ An override lifts one refused path by name, for every mount; or, where it names 
 mount, what that source lies in. It never lifts bawn's own files, engines, `/` or the kernel's.
 """
 
-from typing import Literal, NamedTuple
-
 from bawn.facts.model import Facts, PathFact
 from bawn.plan.model import Finding
 from bawn.plan.rules import finding
@@ -23,6 +21,7 @@ from bawn.policy.model import Override, Profile
 from bawn.policy.pathtext import ancestors, expand, within
 from bawn.policy.patterns import normal
 from bawn.policy.refused import Refused
+from bawn.typed import Literal, NamedTuple
 
 Relation = Literal["is", "lies in", "holds"]
 Key = tuple[str, object]

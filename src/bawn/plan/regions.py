@@ -6,7 +6,6 @@ used for. Whatever is wrong with a source is a finding here, and the region is l
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from bawn.facts.model import Facts, PathFact, TreeFact
 from bawn.plan.model import Finding, Role
@@ -16,6 +15,7 @@ from bawn.policy import pathtext
 from bawn.policy.model import Mode, Place, Profile
 from bawn.policy.pathtext import ancestors, within
 from bawn.policy.patterns import Matcher, normal, problem
+from bawn.typed import NamedTuple
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
@@ -85,9 +85,7 @@ def wanted(profile: Profile, policy: str) -> list[Wanted]:
         )
     for mount in profile.mounts:
         place = where(mount.place, policy)
-        found.append(
-            Wanted(mount.source, mount.mode, "mount", place, mount.mask, mount.write, mount.create)
-        )
+        found.append(Wanted(mount.source, mount.mode, "mount", place, mount.mask, mount.write, mount.create))
     return found
 
 

@@ -1,12 +1,11 @@
 """Every finding about a mount list: what it is called, why it matters, what to do about it.
 
-BWN1xx refused paths, 2xx sources and targets, 3xx masks, 4xx files the host runs, 5xx
-ownership, 6xx git directories, 7xx engines and agents. `docs/mounts.md` shows this table (a test holds it to it).
+BWN1xx refused paths, 2xx sources and targets, 3xx masks, 4xx files the host runs, 5xx ownership,
+6xx git directories, 7xx the run itself. `docs/mounts.md` shows this table (a test holds it to it).
 """
 
-from typing import NamedTuple
-
 from bawn.plan.model import Finding, Severity
+from bawn.typed import NamedTuple
 
 
 class Rule(NamedTuple):
@@ -14,7 +13,6 @@ class Rule(NamedTuple):
     title: str
     why: str
     fix: str  # a template: its fields are named by the caller of `finding`
-    message: str = ""  # the same, for rules whose finding always reads alike
 
 
 _LIFT = (
@@ -41,20 +39,14 @@ RULES: dict[str, Rule] = {
     "BWN106": Rule("error", "keys and tokens", "reading them is having them", _LIFT),
     "BWN107": Rule("error", "a browser profile", "cookies are logins", _LIFT),
     "BWN108": Rule("error", "a key ring", "reading it is having what it keeps", _LIFT),
-    "BWN109": Rule(
-        "error", "a container engine", "whoever reaches the engine is root on this host", _NEVER
-    ),
-    "BWN110": Rule(
-        "error", "bawn's own files", "an agent that writes them decides what is allowed", _NEVER
-    ),
+    "BWN109": Rule("error", "a container engine", "whoever reaches the engine is root on this host", _NEVER),
+    "BWN110": Rule("error", "bawn's own files", "an agent that writes them decides what is allowed", _NEVER),
     "BWN111": Rule("error", "an agent's own files", "they hold its logins and history", _LIFT),
     "BWN112": Rule("error", "another user's home", "its owner has not agreed to it", _LIFT),
     "BWN120": Rule(
         "warning", "an override without effect", "it lifts nothing that is mounted", "take it out"
     ),
-    "BWN121": Rule(
-        "error", "an override that is not possible", "nothing lifts this path", "take it out"
-    ),
+    "BWN121": Rule("error", "an override that is not possible", "nothing lifts this path", "take it out"),
     "BWN122": Rule("note", "an override in force", "it stands in the record", "none"),
     # Sources and targets
     "BWN201": Rule(
@@ -76,9 +68,7 @@ RULES: dict[str, Rule] = {
         "a socket or device is a door to whoever is behind it",
         "mount files and directories only",
     ),
-    "BWN205": Rule(
-        "note", "a source behind a link", "the box sees the place itself, not the link", "none"
-    ),
+    "BWN205": Rule("note", "a source behind a link", "the box sees the place itself, not the link", "none"),
     "BWN206": Rule(
         "error",
         "a link that an agent can write decides",
@@ -134,9 +124,7 @@ RULES: dict[str, Rule] = {
         "a link or `..` would turn one writable corner into another place",
         "name a directory below {source}, without `..`",
     ),
-    "BWN232": Rule(
-        "note", "a write root of a writable mount", "it is writable already", "take it out"
-    ),
+    "BWN232": Rule("note", "a write root of a writable mount", "it is writable already", "take it out"),
     "BWN233": Rule("note", "a directory to be made", "create = true: owned by the invoker", "none"),
     "BWN240": Rule(
         "error",
@@ -164,12 +152,8 @@ RULES: dict[str, Rule] = {
         "the mount and the box's own directory would hide each other",
         "move the directory, or mount a directory below it",
     ),
-    "BWN261": Rule(
-        "error", "a writable system directory", "the host runs what it holds", 'mode = "ro"'
-    ),
-    "BWN262": Rule(
-        "note", "already visible", "image = host shows it read-only anyway", "take it out"
-    ),
+    "BWN261": Rule("error", "a writable system directory", "the host runs what it holds", 'mode = "ro"'),
+    "BWN262": Rule("note", "already visible", "image = host shows it read-only anyway", "take it out"),
     "BWN270": Rule(
         "error",
         "a docker daemon elsewhere",
@@ -195,9 +179,7 @@ RULES: dict[str, Rule] = {
         "rm -rf the top of it, if you do not know it",
     ),
     # Masks
-    "BWN301": Rule(
-        "error", "not a pattern", "a mask that matches nothing hides nothing", "mend it"
-    ),
+    "BWN301": Rule("error", "not a pattern", "a mask that matches nothing hides nothing", "mend it"),
     "BWN302": Rule(
         "error",
         "a masked name that cannot be written down",
@@ -270,9 +252,7 @@ RULES: dict[str, Rule] = {
         "the box's user cannot come as far as the source",
         "chmod o+x {path}, or move the source",
     ),
-    "BWN502": Rule(
-        "error", "a source the box cannot read", "its user is not let in", "chmod o+rX {path}"
-    ),
+    "BWN502": Rule("error", "a source the box cannot read", "its user is not let in", "chmod o+rX {path}"),
     "BWN503": Rule(
         "error",
         "a writable mount the box cannot write",
@@ -312,55 +292,61 @@ RULES: dict[str, Rule] = {
     ),
     "BWN603": Rule("note", "a git pointer to nothing", "git will not work here", "none"),
     "BWN604": Rule("note", "a git directory mounted too", "git_links = true", "none"),
-    # Engines, agents, the command
-    "BWN701": Rule("error", "no gVisor", "bawn starts nothing without it", "bawn doctor"),
-    "BWN702": Rule("error", "no docker", "the engine does not answer", "bawn doctor"),
+    # The run itself
+    "BWN701": Rule("error", "no runsc", "without gVisor nothing runs, never runc or bare", "{fix}"),
+    "BWN702": Rule("error", "no docker", "engine docker needs its daemon", "{fix}"),
     "BWN703": Rule(
         "error",
         "nothing to run",
-        "neither the profile nor the command line says what",
-        "bawn run --profile {profile} -- COMMAND",
-        "profile {profile} has no command and no agent, and none was typed",
+        "there is no command and no agent",
+        'bawn run -- COMMAND, or agent = "claude" in the profile',
     ),
     "BWN704": Rule(
         "warning",
         "a secret without a value",
         "the command will not find it",
-        "export {name}=..., or take it out of secrets",
-        "{name} is not in {where}",
+        "export {name}, or give it a file in the policy",
     ),
     "BWN705": Rule(
         "error",
-        "no way out yet",
-        "this version has no proxy: a box has no network at all",
+        "a way out that is not built yet",
+        "this version gives a box no network at all",
         'egress = "none"',
-        "egress = {egress} is not possible in this version",
     ),
     "BWN706": Rule(
         "error",
-        "docker without gVisor",
-        "bawn never falls back to runc",
-        "sudo bawn setup docker",
-        "docker has no runtime named runsc",
+        "docker without runsc",
+        "runc is no box: bawn never falls back to it",
+        "sudo bawn setup docker --apply --restart",
     ),
     "BWN707": Rule(
         "error",
-        "an image that docker does not have",
-        'docker cannot use the machine itself (image = "host")',
+        "image host under docker",
+        "docker runs images; this machine's /usr is for engine gvisor",
         'image = "NAME" in the profile, or engine = "gvisor"',
-        'image = "host" with engine = "docker"',
     ),
     "BWN708": Rule(
         "error",
         "an agent that is not installed",
-        "its program is mounted from this machine",
+        "its program was not found on this host",
         "{install}",
-        "{agent} was not found (looked in {where})",
+    ),
+    "BWN709": Rule(
+        "error",
+        "an image that is not there",
+        "the root file system of the box is missing",
+        "bawn run --image host, or unpack the image below bawn's state directory",
+    ),
+    "BWN710": Rule(
+        "error",
+        "a runtime that opens the box",
+        "an argument of docker's runtime entry weakens every box of it",
+        "take it out of docker's daemon.json",
     ),
 }
 
 
-def finding(rule: str, place: str, message: str = "", **values: object) -> Finding:
+def finding(rule: str, place: str, message: str, **values: object) -> Finding:
     """A finding by its rule. `values` fill the fix: paths for a command line are `shell` quoted.
 
     Names in a tree may be bytes that are no text: they are written as `\\udc80`, so that a plan
@@ -368,7 +354,6 @@ def finding(rule: str, place: str, message: str = "", **values: object) -> Findi
     """
     row = RULES[rule]
     fix = "" if row.fix == "none" else row.fix.format(**values)
-    message = message or row.message.format(**values)
     return Finding(rule, row.severity, _text(place), _text(message), _text(fix))
 
 

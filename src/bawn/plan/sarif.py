@@ -1,13 +1,10 @@
 """Findings as SARIF 2.1.0 (OASIS), for code-scanning pages and editors. Pure."""
 
-from typing import Any
-
 from bawn.plan.model import Finding
 from bawn.plan.rules import RULES
+from bawn.typed import Any
 
-SCHEMA = (
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-)
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 

@@ -6,9 +6,7 @@ from bawn.policy.patterns import Matcher, problem
 _ASKED = ("host-exec", "gitfile", "policy", "socket", "device")
 
 
-def after_run_scan(
-    before: TreeFact, after: TreeFact, allowed: tuple[str, ...] = ()
-) -> tuple[str, ...]:
+def after_run_scan(before: TreeFact, after: TreeFact, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Paths, each with the reason, of what is new, was replaced, or now leads elsewhere.
 
     `allowed` is the profile's `host_exec`: what it names may change (a policy never).
@@ -35,9 +33,7 @@ def after_run_scan(
 
 def _allows(matcher: Matcher, inside: str) -> bool:
     steps = inside.split("/")
-    return any(
-        matcher.match(step, "/".join(steps[: at + 1])) is not None for at, step in enumerate(steps)
-    )
+    return any(matcher.match(step, "/".join(steps[: at + 1])) is not None for at, step in enumerate(steps))
 
 
 def _change(old: Find | None, new: Find) -> str:

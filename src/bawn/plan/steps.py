@@ -1,8 +1,7 @@
 """The steps of a plan, in order, each with `describe()`. `effects` executes; this only says. Pure."""
 
-from typing import NamedTuple
-
 from bawn.plan.model import Plan
+from bawn.typed import NamedTuple
 
 
 class Step(NamedTuple):

@@ -5,16 +5,15 @@ The parser, the JSON Schema and docs/policy.md are all made from it.
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from bawn.policy import hosts, pathtext, units
 from bawn.policy.model import DEFAULT_MASK, EGRESSES, ENGINES, MODES, Outbound
+from bawn.typed import Any, NamedTuple
 
 REQUIRED = object()
 AGENTS = ("claude", "codex", "shell")
 # bawn sets these itself; a policy that set them would move the home or the temporary directory.
-RESERVED_ENV = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
-                "XDG_STATE_HOME")  # fmt: skip
+RESERVED_ENV = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_NAME = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)($|_)")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -136,7 +135,7 @@ def _cidr(value: Any) -> str:
 
 def _env(value: Any) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, dict):
-        raise ValueError("a table of NAME = \"value\"")
+        raise ValueError('a table of NAME = "value"')
     for name, text in value.items():
         _env_name(name)
         if not isinstance(text, str) or "\0" in text:
@@ -171,9 +170,7 @@ def _reason(value: Any) -> str:
 STRING = {"type": "string"}
 _SIZE = {"type": ["string", "integer"], "examples": ["2GiB", "64MiB"]}
 _TIME = {"type": ["string", "integer"], "examples": ["2h", "90s"]}
-SOURCE = Kind(
-    _checked(pathtext.problem, "an absolute path, or one that starts with ~/"), STRING
-)
+SOURCE = Kind(_checked(pathtext.problem, "an absolute path, or one that starts with ~/"), STRING)
 _WORKDIR = Kind(
     _checked(lambda t: pathtext.problem(t, relative=True), "a path, or . for the policy's directory"),
     STRING,
@@ -187,18 +184,41 @@ NAME = Kind(_matching(_NAME, "a name of a-z, 0-9, - and _, at most 32 characters
 _WIDE = _list(Kind(_text, STRING))
 
 LIMITS = (
-    Field("memory", _ranged(units.size, 64 << 20, 1 << 44, "64MiB (runsc and a shell need about 40) to 16TiB", _SIZE),
-          "2GiB", "Memory of the whole box, its private file systems included; swap is off."),
-    Field("cpus", _ranged(units.cpus, 100, 1_024_000, "0.1 to 1024", {"type": "number"}),
-          2, "Processors, as a share of time."),
-    Field("pids", _ranged(_integer, 16, 4_194_304, "16 to 4194304 (pid_max of a 64-bit kernel)", {"type": "integer"}),
-          512, "Processes and threads."),
+    Field(
+        "memory",
+        _ranged(units.size, 64 << 20, 1 << 44, "64MiB (runsc and a shell need about 40) to 16TiB", _SIZE),
+        "2GiB",
+        "Memory of the whole box, its private file systems included; swap is off.",
+    ),
+    Field(
+        "cpus",
+        _ranged(units.cpus, 100, 1_024_000, "0.1 to 1024", {"type": "number"}),
+        2,
+        "Processors, as a share of time.",
+    ),
+    Field(
+        "pids",
+        _ranged(_integer, 16, 4_194_304, "16 to 4194304 (pid_max of a 64-bit kernel)", {"type": "integer"}),
+        512,
+        "Processes and threads.",
+    ),
     Field("tmp", _ranged(units.size, 1 << 20, 1 << 40, "1MiB to 1TiB", _SIZE), "64MiB", "Size of /tmp."),
-    Field("home", _ranged(units.size, 1 << 20, 1 << 40, "1MiB to 1TiB", _SIZE), "256MiB", "Size of the private home."),
-    Field("open_files", _ranged(_integer, 64, 1_048_576, "64 to 1048576 (fs.nr_open)", {"type": "integer"}),
-          4096, "Open files of each process."),
-    Field("time", _ranged(units.duration, 1, 30 * 86400, "1s to 30d", _TIME), "2h", "Wall-clock time of a run."),
-)  # fmt: skip
+    Field(
+        "home",
+        _ranged(units.size, 1 << 20, 1 << 40, "1MiB to 1TiB", _SIZE),
+        "256MiB",
+        "Size of the private home.",
+    ),
+    Field(
+        "open_files",
+        _ranged(_integer, 64, 1_048_576, "64 to 1048576 (fs.nr_open)", {"type": "integer"}),
+        4096,
+        "Open files of each process.",
+    ),
+    Field(
+        "time", _ranged(units.duration, 1, 30 * 86400, "1s to 30d", _TIME), "2h", "Wall-clock time of a run."
+    ),
+)
 
 MOUNT = (
     Field("source", SOURCE, REQUIRED, "The host path, mounted at its own absolute path."),
@@ -206,7 +226,7 @@ MOUNT = (
     Field("write", _BELOW, (), "Write roots: read-write on top of a read-only source."),
     Field("mask", _MASK, DEFAULT_MASK, "Names the agent must never read; [] switches masks off."),
     Field("create", _BOOL, False, "Make a missing write root on the host."),
-)  # fmt: skip
+)
 
 OVERRIDE = (
     Field("path", SOURCE, REQUIRED, "The one refused path that may be mounted."),
@@ -215,11 +235,17 @@ OVERRIDE = (
 
 _SHARED = (
     Field("engine", _one_of(ENGINES), "gvisor", "runsc directly, or docker with the runsc runtime."),
-    Field("egress", _one_of(EGRESSES), "none", "No network, the allow-list proxy, or docker's filtered bridge."),
-    Field("image", Kind(_matching(_IMAGE, '"host" or the name of an image'), STRING), "host",
-          "The machine's own /usr (host), or an image."),
+    Field(
+        "egress", _one_of(EGRESSES), "none", "No network, the allow-list proxy, or docker's filtered bridge."
+    ),
+    Field(
+        "image",
+        Kind(_matching(_IMAGE, '"host" or the name of an image'), STRING),
+        "host",
+        "The machine's own /usr (host), or an image.",
+    ),
     Field("mask", _MASK, DEFAULT_MASK, "Names in the work directory that the agent must never read."),
-)  # fmt: skip
+)
 
 PROFILE = (
     Field("agent", _one_of(AGENTS), "", "The preset: its program, config directory, environment."),
@@ -228,17 +254,29 @@ PROFILE = (
     Field("workdir_mode", _one_of(MODES), "rw", "Read-write, or read-only."),
     Field("write", _BELOW, (), "Write roots of a read-only work directory."),
     *_SHARED,
-    Field("allow", _list(Kind(_checked(hosts.problem, "name:port, *.name:port or @group"), STRING)), (),
-          "The only hosts it may reach, where egress is not none."),
-    Field("secrets", _list(Kind(_secret, {"type": ["string", "object"]})), (),
-          "Variables taken by name from bawn's environment, or from a file."),
+    Field(
+        "allow",
+        _list(Kind(_checked(hosts.problem, "name:port, *.name:port or @group"), STRING)),
+        (),
+        "The only hosts it may reach, where egress is not none.",
+    ),
+    Field(
+        "secrets",
+        _list(Kind(_secret, {"type": ["string", "object"]})),
+        (),
+        "Variables taken by name from bawn's environment, or from a file.",
+    ),
     Field("credentials", _list(SOURCE), (), "Files copied into the agent's private config directory."),
-    Field("env", Kind(_env, {"type": "object", "additionalProperties": STRING}), (),
-          "Variables with plain values."),
+    Field(
+        "env",
+        Kind(_env, {"type": "object", "additionalProperties": STRING}),
+        (),
+        "Variables with plain values.",
+    ),
     Field("pass_env", _list(Kind(_env_name, STRING)), (), "Variables passed on where they are set."),
     Field("host_exec", _MASK, (), "Files the host may execute that stay writable all the same."),
     Field("git_links", _BOOL, False, "Also mount the git directory that a worktree points to."),
-)  # fmt: skip
+)
 
 WALL = (
     Field("control_plane", _CIDRS, (), "Ranges that no box may ever reach."),

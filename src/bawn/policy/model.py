@@ -4,7 +4,7 @@ Sizes are bytes, durations seconds, CPU is thousandths of a processor. Paths are
 (a leading `~` unexpanded): `facts.paths` resolves them once.
 """
 
-from typing import Literal, NamedTuple
+from bawn.typed import Literal, NamedTuple
 
 Engine = Literal["gvisor", "docker"]
 Egress = Literal["none", "proxy", "bridge"]

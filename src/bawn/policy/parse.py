@@ -1,9 +1,6 @@
 """Text -> Policy, or every problem of it at once. Strict: an unknown key is a problem."""
 
-import hashlib
-import tomllib
-from typing import Any
-
+from bawn.digest import sha256_hex
 from bawn.errors import PolicyError
 from bawn.policy import fields
 from bawn.policy.fields import REQUIRED, Field
@@ -19,6 +16,7 @@ from bawn.policy.model import (
     Secret,
     Wall,
 )
+from bawn.typed import Any
 
 _Path = tuple[str | int, ...]
 _TOP = ("version", "defaults", "wall", "profile", "outbound")
@@ -60,6 +58,8 @@ class _Reader:
 
 def parse_policy(text: str, path: str) -> Policy:
     """Reads a whole policy. Raises PolicyError whose `problems` are all there are, by line."""
+    import tomllib  # 10 ms with what it imports; a run without a policy file needs none
+
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -75,7 +75,7 @@ def default_policy() -> Policy:
     """What holds without a policy file: one profile, the defaults, the work directory."""
     reader = _Reader()
     profile = _profile("default", {}, {}, Limits(), reader)
-    return Policy("", hashlib.sha256(b"").hexdigest(), (profile,))
+    return Policy("", sha256_hex(b""), (profile,))
 
 
 def select(policy: Policy, name: str | None) -> Profile:
@@ -102,9 +102,7 @@ def _policy(data: dict[str, Any], path: str, text: str, reader: _Reader) -> Poli
     version = data.get("version")
     if version != VERSION or isinstance(version, bool):
         reader.problem(("version",), f"got {_show(version)}; allowed: {VERSION}; write version = 1")
-    defaults = reader.table(
-        data.get("defaults", {}), ("defaults",), fields.DEFAULTS, ("limits",)
-    )
+    defaults = reader.table(data.get("defaults", {}), ("defaults",), fields.DEFAULTS, ("limits",))
     limits = _limits(data.get("defaults", {}), ("defaults",), Limits(), reader)
     wall = reader.table(data.get("wall", {}), ("wall",), fields.WALL)
     outbound = reader.table(data.get("outbound", {}), ("outbound",), fields.OUTBOUND)
@@ -112,12 +110,10 @@ def _policy(data: dict[str, Any], path: str, text: str, reader: _Reader) -> Poli
     if not isinstance(tables, dict):
         reader.problem(("profile",), f"got {_show(tables)}; allowed: tables [profile.NAME]")
         tables = {}
-    profiles = tuple(
-        _profile(name, table, defaults, limits, reader) for name, table in tables.items()
-    )
+    profiles = tuple(_profile(name, table, defaults, limits, reader) for name, table in tables.items())
     if not profiles and not reader.problems:
         reader.problem(("profile",), "missing; write [profile.default]")
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    sha256 = sha256_hex(text.encode())
     return Policy(path, sha256, profiles, Wall(**wall), Outbound(**outbound))
 
 
@@ -128,9 +124,7 @@ def _limits(data: Any, path: _Path, base: Limits, reader: _Reader) -> Limits:
     return base._replace(**reader.table(data["limits"], (*path, "limits"), fields.LIMITS))
 
 
-def _profile(
-    name: str, data: Any, defaults: dict[str, Any], limits: Limits, reader: _Reader
-) -> Profile:
+def _profile(name: str, data: Any, defaults: dict[str, Any], limits: Limits, reader: _Reader) -> Profile:
     path: _Path = ("profile", name)
     try:
         fields.NAME.read(name)
@@ -153,14 +147,10 @@ def _profile(
     )
 
 
-def _conflicts(
-    path: _Path, values: dict[str, Any], secrets: tuple[Secret, ...], reader: _Reader
-) -> None:
+def _conflicts(path: _Path, values: dict[str, Any], secrets: tuple[Secret, ...], reader: _Reader) -> None:
     """What is wrong only together."""
     if values["allow"] and values["egress"] == "none":
-        reader.problem(
-            (*path, "allow"), 'has no effect with egress = "none"; write egress = "proxy"'
-        )
+        reader.problem((*path, "allow"), 'has no effect with egress = "none"; write egress = "proxy"')
     if values["write"] and values["workdir_mode"] == "rw":
         reader.problem(
             (*path, "write"),
@@ -188,9 +178,7 @@ def _rows(data: dict[str, Any], path: _Path, key: str, reader: _Reader) -> list[
             made.append(Override(**values, place=_place(where)))
             continue
         if values["write"] and values["mode"] == "rw":
-            reader.problem(
-                (*where, "write"), 'has no effect on a read-write source; write mode = "ro"'
-            )
+            reader.problem((*where, "write"), 'has no effect on a read-write source; write mode = "ro"')
         made.append(Mount(**values, place=_place(where)))
     return made
 

@@ -16,7 +16,8 @@ Names are compared in Unicode's NFC, and in a tree that ignores case (`casefold`
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from bawn.typed import NamedTuple
 
 _STAR = "*"
 _CLASS = re.compile(r"\[([!^]?)(\]?(?:\\.|[^\]])*)\]")
@@ -268,10 +269,7 @@ class Matcher:
                 self._below.setdefault("/".join(literal[:-1]), []).append((part, pattern))
             else:
                 deep = _Deep(
-                    tuple(
-                        None if step is None else re.compile(_regex(step), re.DOTALL)
-                        for step in steps
-                    ),
+                    tuple(None if step is None else re.compile(_regex(step), re.DOTALL) for step in steps),
                     part,
                     pattern,
                 )

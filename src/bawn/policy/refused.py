@@ -5,7 +5,8 @@ holds it. Where the scope is "self" what lies inside is ordinary (a project in t
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+
+from bawn.typed import Literal, NamedTuple
 
 
 class Refused(NamedTuple):

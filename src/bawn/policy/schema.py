@@ -1,10 +1,9 @@
 """The JSON Schema of `bawn.toml` (draft 2020-12), made from the table of fields."""
 
-from typing import Any
-
 from bawn.policy import fields
 from bawn.policy.fields import REQUIRED, Field
 from bawn.policy.model import VERSION
+from bawn.typed import Any
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The text of a starter policy. Pure; `bawn init` looks around and writes it."""
 
-from typing import NamedTuple
+from bawn.typed import NamedTuple
 
 
 class Around(NamedTuple):

@@ -7,7 +7,6 @@ and questions off, because the box is the boundary.
 
 import json
 from collections.abc import Callable
-from typing import NamedTuple
 
 from bawn.facts.model import Facts
 from bawn.plan.agent import AgentSetup
@@ -15,6 +14,7 @@ from bawn.plan.model import Bind
 from bawn.plan.oci import HOME
 from bawn.plan.rules import finding
 from bawn.policy.model import Profile
+from bawn.typed import NamedTuple
 
 
 class Preset(NamedTuple):
@@ -92,10 +92,8 @@ def setup(profile: Profile, facts: Facts, words: tuple[str, ...] = ()) -> AgentS
     preset, fact = PRESETS[profile.agent], facts.agent
     if fact is None or not fact.executable:
         where = ", ".join(fact.searched[:6]) if fact else "nowhere"
-        missing = finding(
-            "BWN708", f"profile.{profile.name}.agent", agent=profile.agent, where=where,
-            install=preset.install,
-        )  # fmt: skip
+        text = f"no {profile.agent} in {where} or the usual places"
+        missing = finding("BWN708", f"profile.{profile.name}.agent", text, install=preset.install)
         return AgentSetup(findings=(missing,))
     workdir = next((p.path for p in facts.paths if p.asked == profile.workdir), "")
     asked = any(w == p or w.startswith(p + "=") for w in words for p in preset.permission)

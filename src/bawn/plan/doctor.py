@@ -1,10 +1,10 @@
 """Facts -> diagnoses: what is here, what is missing, and the line that mends it. Pure."""
 
-from typing import Literal, NamedTuple
-
 from bawn.facts import docker as docker_facts
 from bawn.facts import runsc as runsc_facts
 from bawn.facts.model import DockerFact, HostFact, RunscFact
+from bawn.plan.runtime_args import openers
+from bawn.typed import Literal, NamedTuple
 
 State = Literal["ok", "note", "fail"]
 
@@ -35,14 +35,25 @@ def diagnose(
     """Everything a person should know before the first run."""
     found = [_runsc(runsc), *_limits(host), _userns(host), _kernel(host)]
     found += [_disk(path, free) for path, free in extras.free]
-    nft = "note" if not extras.nft else "ok"
+    nft: State = "ok" if extras.nft else "note"
     found.append(
-        Diagnosis("BWD301", "host", nft, extras.nft or "nft is not installed: no wall for bridges",
-                  "" if extras.nft else "sudo apt-get install nftables")  # fmt: skip
+        Diagnosis(
+            "BWD301",
+            "host",
+            nft,
+            extras.nft or "nft is not installed: no wall for bridges",
+            "" if extras.nft else "sudo apt-get install nftables",
+        )
     )
     if not extras.subuid:
-        found.append(Diagnosis("BWD302", "host", "note", "no subordinate ids for this user: none "
-                               "are needed, bawn maps only your own"))  # fmt: skip
+        found.append(
+            Diagnosis(
+                "BWD302",
+                "host",
+                "note",
+                "no subordinate ids for this user: none are needed, bawn maps only your own",
+            )
+        )
     if docker is not None:
         found += _docker(docker, runsc, extras)
     return tuple(found)
@@ -51,8 +62,12 @@ def diagnose(
 def _runsc(runsc: RunscFact) -> Diagnosis:
     if runsc.problem:
         return Diagnosis("BWD101", "gvisor", "fail", runsc.problem, runsc.fix)
-    return Diagnosis("BWD101", "gvisor", "ok", f"runsc {runsc.version} at {runsc.path}, "
-                     f"platforms {' '.join(runsc.platforms)}")  # fmt: skip
+    return Diagnosis(
+        "BWD101",
+        "gvisor",
+        "ok",
+        f"runsc {runsc.version} at {runsc.path}, platforms {' '.join(runsc.platforms)}",
+    )
 
 
 def _limits(host: HostFact) -> list[Diagnosis]:
@@ -64,11 +79,13 @@ def _limits(host: HostFact) -> list[Diagnosis]:
     missing = ", ".join(c for c in ("memory", "pids", "cpu") if c not in held)
     return [
         Diagnosis(
-            "BWD201", "host", "note",
+            "BWD201",
+            "host",
+            "note",
             f"{text}: no {missing} group for uid {host.uid}. Engine gvisor then samples memory every "
             "0.1 s, binds whole processors, and leaves processes to gVisor's own limit",
             "sudo bawn run ..., or log in with a systemd user session that delegates controllers",
-        )  # fmt: skip
+        )
     ]
 
 
@@ -76,9 +93,12 @@ def _userns(host: HostFact) -> Diagnosis:
     if host.userns or host.uid == 0:
         return Diagnosis("BWD202", "gvisor", "ok", "user namespaces can be made")
     return Diagnosis(
-        "BWD202", "gvisor", "fail", "an ordinary user may not make user namespaces",
+        "BWD202",
+        "gvisor",
+        "fail",
+        "an ordinary user may not make user namespaces",
         "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0   # Ubuntu",
-    )  # fmt: skip
+    )
 
 
 def _kernel(host: HostFact) -> Diagnosis:
@@ -86,8 +106,9 @@ def _kernel(host: HostFact) -> Diagnosis:
     version = tuple(int(p) for p in host.kernel.split("-")[0].split(".")[:2] if p.isdigit())
     if version >= (5, 9):  # close_range(2) of launch.c and init.c too
         return Diagnosis("BWD203", "gvisor", "ok", f"kernel {host.kernel}")
-    return Diagnosis("BWD203", "gvisor", "fail", f"kernel {host.kernel} is older than 5.9",
-                     "use a newer kernel")  # fmt: skip
+    return Diagnosis(
+        "BWD203", "gvisor", "fail", f"kernel {host.kernel} is older than 5.9", "use a newer kernel"
+    )
 
 
 def _disk(path: str, free: int) -> Diagnosis:
@@ -101,8 +122,13 @@ def _docker(docker: DockerFact, runsc: RunscFact, extras: Extras) -> list[Diagno
     found = [Diagnosis("BWD401", "docker", "ok", f"docker {docker.server} at {docker.endpoint}")]
     if docker.remote:
         found.append(
-            Diagnosis("BWD402", "docker", "fail", "the daemon runs on another machine or in a VM: "
-                      "its paths are not this machine's", "run bawn where the daemon runs")  # fmt: skip
+            Diagnosis(
+                "BWD402",
+                "docker",
+                "fail",
+                "the daemon runs on another machine or in a VM: its paths are not this machine's",
+                "run bawn where the daemon runs",
+            )
         )
     if extras.colima:
         found.append(Diagnosis("BWD403", "docker", "note", extras.colima))
@@ -111,7 +137,7 @@ def _docker(docker: DockerFact, runsc: RunscFact, extras: Extras) -> list[Diagno
         text = "docker does not know the runtime runsc"
         return [*found, Diagnosis("BWD404", "docker", "fail", text, docker_facts.NO_RUNTIME)]
     found.append(Diagnosis("BWD404", "docker", "ok", f"runtime runsc is {runtime.path}"))
-    for arg, why in docker_facts.openers(runtime):
+    for arg, why in openers(runtime):
         text = f"runtime runsc has {arg}: {why}"
         found.append(Diagnosis("BWD405", "docker", "fail", text, "remove it from daemon.json"))
     old = 0 < runsc_facts.release_date(runsc.version) < runsc_facts.NETWORK_FIXED
