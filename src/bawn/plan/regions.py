@@ -243,14 +243,15 @@ class Collector:
         if other is region:
             return
         places = f"{other.place} and {region.place}"
+        mode: Mode = other.mode
         if other.mode == region.mode:
             self.say("BWN211", region.place, f"{region.path} is mounted twice", places=places)
-            masks = tuple(dict.fromkeys((*other.mask, *region.mask)))
-            self.regions[key] = other._replace(mask=masks)
         else:
+            mode = "ro"
             modes = f"{other.mode} and {region.mode}"
             self.say("BWN210", region.place, f"{region.path} is mounted {modes}", places=places)
-            self.regions[key] = other._replace(mode="ro")
+        masks = tuple(dict.fromkeys((*other.mask, *region.mask)))
+        self.regions[key] = other._replace(mode=mode, mask=masks)
 
 
 def _to_make(fact: PathFact) -> tuple[str, ...]:
