@@ -1,6 +1,7 @@
 """`facts.paths`: one expansion, one resolution, and a reason for everything that stops it."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,19 @@ def test_each_directory_is_looked_at_once(tmp_path: Path, home: str, monkeypatch
     resolver.resolve(f"{tmp_path}/a/b/c")
     resolver.resolve(f"{tmp_path}/a/b/d")
     assert len(asked) == len(set(asked))
+
+
+def test_a_path_of_a_thousand_steps(tmp_path: Path, home: str) -> None:
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=at)
+        at, above = os.open("d", os.O_RDONLY, dir_fd=at), at
+        os.close(above)
+    os.close(at)
+    fact = resolve(str(tmp_path) + "/d" * 1500, home)
+    subprocess.run(["rm", "-rf", f"{tmp_path}/d"], check=True)
+    assert (fact.kind, len(fact.chain)) == ("dir", 1500 + len(tmp_path.parts) - 1)
+    assert fact.origin.endswith("/d" * 1500)
 
 
 def test_origin_sees_through_bind_mounts(tmp_path: Path, home: str) -> None:
