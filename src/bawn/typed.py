@@ -27,7 +27,7 @@ else:
 
         __slots__ = ()
         _fields = ()
-        _field_defaults = {}
+        _field_defaults = {}  # noqa: RUF012
 
         def __new__(cls, *args, **named):
             fields = cls._fields

@@ -1,15 +1,16 @@
 /*
  * init: PID 1 of every box.
  *
- *     init [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
+ *     init [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
  *
+ *     -f FD     a pipe of signal numbers, one byte each (runsc passes signals on only with a terminal)
  *     -e NAME   keep this environment variable; with none given, all are kept (an image brings its own)
  *     -d NAME   make this directory below $HOME (one level at a time, a parent first)
  *     -s DIR    copy this tree into $HOME
  *
  * In this order: proves that its kernel is gVisor's (a runtime named "runsc" that is really runc
  * must not run anything), gives up every privilege it might have been left, fills $HOME, and runs COMMAND as a child in a process group of its own. Then it reaps whatever is
- * orphaned, forwards every signal to that group, and ends with the command's status; the kernel
+ * orphaned, forwards every signal, its own and those of the pipe, to that group, and ends with the command's status; the kernel
  * ends the rest of the box with it.
  *
  * Exit status: the command's own; 128+n for signal n; 125 this is not gVisor or the seed could not
@@ -22,6 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,6 +31,7 @@
 #include <string.h>
 #include <sys/klog.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -163,6 +166,20 @@ static void run_command(char **argv, const sigset_t *mask)
 	_exit(status);
 }
 
+/* vfork: no copy of this address space, of which gVisor's would cost 5 ms of the start. A function
+ * of its own, since the child writes into the parent's frame. */
+__attribute__((noinline))
+static pid_t start(char **argv, const sigset_t *mask)
+{
+	pid_t child = vfork();
+	if (child < 0)
+		fail(EXIT_BOX, "cannot fork: %s", strerror(errno));
+	if (child == 0)
+		run_command(argv, mask);
+	setpgid(child, child); /* in both processes: whichever is first */
+	return child;
+}
+
 static int status_of(int status)
 {
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -172,22 +189,24 @@ int main(int argc, char **argv)
 {
 	const char *home = getenv("HOME"), *seed = NULL;
 	char **kept = calloc(argc, sizeof *kept);
-	int keeping = 0, option, at_home = home ? open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int keeping = 0, control = -1, option, at_home = home ? open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (!is_gvisor())
 		fail(EXIT_BOX, "this kernel is not gVisor's: the runtime is not runsc; nothing was run");
 	drop_privileges();
-	while ((option = getopt(argc, argv, "+d:e:s:")) != -1) {
+	while ((option = getopt(argc, argv, "+d:e:f:s:")) != -1) {
 		if (option == 'd' && mkdirat(at_home, optarg, 0700) != 0 && errno != EEXIST)
 			fail(EXIT_BOX, "cannot make %s in the home: %s", optarg, strerror(errno));
 		if (option == 'e' && kept)
 			kept[keeping++] = optarg;
+		if (option == 'f')
+			control = atoi(optarg);
 		if (option == 's')
 			seed = optarg;
 		if (option == '?')
 			exit(EXIT_BOX);
 	}
 	if (optind >= argc)
-		fail(EXIT_BOX, "usage: init [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
+		fail(EXIT_BOX, "usage: init [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
 	if (seed)
 		copy_tree(open(seed, O_RDONLY | O_DIRECTORY | O_CLOEXEC), at_home);
 
@@ -196,24 +215,32 @@ int main(int argc, char **argv)
 	sigset_t all, before;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	/* vfork: no copy of this address space, of which gVisor's would cost 5 ms of the start. */
-	pid_t child = vfork();
-	if (child < 0)
-		fail(EXIT_BOX, "cannot fork: %s", strerror(errno));
-	if (child == 0)
-		run_command(argv + optind, &before);
-	setpgid(child, child); /* in both processes: whichever is first */
+	pid_t child = start(argv + optind, &before);
 
+	struct pollfd from[2] = {
+		{ signalfd(-1, &all, SFD_CLOEXEC), POLLIN, 0 },
+		{ control, POLLIN, 0 },
+	};
 	for (;;) {
-		siginfo_t info;
-		int number = sigwaitinfo(&all, &info);
-		if (number == SIGCHLD) {
-			int status;
-			for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-				if (pid == child)
-					return status_of(status);
-		} else if (number > 0) {
-			kill(-child, number);
+		struct signalfd_siginfo info;
+		unsigned char number;
+		if (poll(from, 2, -1) < 0)
+			continue;
+		if (from[1].revents) {
+			if (read(control, &number, 1) == 1)
+				kill(-child, number);
+			else
+				from[1].fd = -1; /* closed: nobody speaks any more */
 		}
+		if (!from[0].revents || read(from[0].fd, &info, sizeof info) != sizeof info)
+			continue;
+		if (info.ssi_signo != SIGCHLD) {
+			kill(-child, info.ssi_signo);
+			continue;
+		}
+		int status;
+		for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+			if (pid == child)
+				return status_of(status);
 	}
 }

@@ -1,11 +1,12 @@
 /*
  * launch: the last step outside. Makes the cage in which runsc itself runs, then runs it.
  *
- *     launch [-c FILE]... [-u UID:GID] [-m FILE] -- RUNSC [ARG...]
+ *     launch [-c FILE]... [-u UID:GID] [-m FILE] [-t] -- RUNSC [ARG...]
  *
  *     -c FILE   a cgroup.procs to join (one for each v1 controller, one for v2)
  *     -u U:G    rootless: make a user namespace in which uid U and gid G are 0
  *     -m FILE   late masks, see below
+ *     -t        runsc shares the terminal: what that sends reaches runsc, and the box, by itself
  *
  * What the cage is, and why:
  *
@@ -34,7 +35,8 @@
  *     p GLOB       a path relative to DIR
  *     k DEV:INO    a file that is covered by a mount: may be opened, so that the mount can be made
  *
- * SIGRTMAX ends the whole cage at once; every other signal is passed on to runsc.
+ * SIGRTMAX ends the whole cage at once. Every other signal goes to the box through a pipe that runsc
+ * hands to init as descriptor 3 (runsc passes signals on only with a terminal).
  *
  * Exit status: runsc's own; 128+n where a signal ended it; 125 where the cage could not be made.
  */
@@ -69,7 +71,7 @@
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
 
-enum { EXIT_CAGE = 125 };
+enum { EXIT_CAGE = 125, CONTROL = 3 };
 
 __attribute__((noreturn))
 static void fail(const char *what, const char *which)
@@ -335,10 +337,12 @@ static int receive_fd(int socket)
 }
 
 /* In the child: PID 1 of its namespace. Does not return. */
-static void enter(char **argv, const char *user, int notify, int socket, const sigset_t *mask)
+static void enter(char **argv, const char *user, int notify, int socket, int control, int terminal)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	char byte;
+	if (!terminal)
+		setpgid(0, 0); /* a terminal's interrupt is for the command in the box, not for runsc */
 	if (user) {
 		unsigned uid, gid;
 		char map[64];
@@ -364,7 +368,10 @@ static void enter(char **argv, const char *user, int notify, int socket, const s
 			fail("cannot hear", "the parent");
 		close(fd);
 	}
-	sigprocmask(SIG_SETMASK, mask, NULL);
+	sigset_t none; /* runsc starts with no signal blocked, whatever bawn blocks */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	dup2(control, CONTROL);
 	execv(argv[0], argv);
 	fail("cannot run", argv[0]);
 }
@@ -372,16 +379,17 @@ static void enter(char **argv, const char *user, int notify, int socket, const s
 int main(int argc, char **argv)
 {
 	const char *user = NULL, *masks = NULL;
-	int option, sockets[2] = { -1, -1 }, listener = -1;
+	int option, terminal = 0, sockets[2], control[2], listener = -1;
 	pid_t parent = getppid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)
 		return EXIT_CAGE;
-	while ((option = getopt(argc, argv, "+c:u:m:")) != -1) {
+	while ((option = getopt(argc, argv, "+c:u:m:t")) != -1) {
 		switch (option) {
 		case 'c': write_file(optarg, "0"); break;
 		case 'u': user = optarg; break;
 		case 'm': masks = optarg; break;
+		case 't': terminal = 1; break;
 		default: return EXIT_CAGE;
 		}
 	}
@@ -393,17 +401,18 @@ int main(int argc, char **argv)
 		read_masks(masks);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
 		fail("cannot make", "a socket pair");
+	if (pipe2(control, O_CLOEXEC | O_NONBLOCK) != 0)
+		fail("cannot make", "a pipe");
 
-	sigset_t all, before;
+	sigset_t all;
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	sigemptyset(&before); /* runsc starts with none blocked, whatever bawn blocks */
+	sigprocmask(SIG_SETMASK, &all, NULL);
 	unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | (user ? CLONE_NEWUSER : 0);
 	pid_t child = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
 	if (child < 0)
 		fail("cannot make", user ? "user, PID and mount namespaces" : "PID and mount namespaces");
 	if (child == 0)
-		enter(argv + optind, user, masks != NULL, sockets[1], &before);
+		enter(argv + optind, user, masks != NULL, sockets[1], control[0], terminal);
 	close(sockets[1]);
 	if (masks)
 		listener = receive_fd(sockets[0]); /* -1: the child is gone; its status says why */
@@ -421,7 +430,10 @@ int main(int argc, char **argv)
 			return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 		if (number == SIGRTMAX) /* bawn's "now": the kernel ends the whole namespace */
 			kill(child, SIGKILL);
-		else if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL)
-			kill(child, number); /* the terminal's own reach runsc directly */
+		else if (number > 0 && number != SIGCHLD && !(terminal && info.si_code == SI_KERNEL)) {
+			unsigned char byte = number;
+			if (write(control[1], &byte, 1) != 1)
+				fprintf(stderr, "bawn-launch: signal %d is lost: %s\n", number, strerror(errno));
+		}
 	}
 }

@@ -85,6 +85,14 @@ def _bundle(ready: Prepared) -> str:
     from bawn.plan import oci
 
     seed = "RUN/seed" if plan.seed or plan.settings else ""
-    data = oci.bundle(plan, rootfs=plan.rootfs or "RUN/rootfs", empty="RUN/empty", init="RUN/init" if plan.rootfs else "",
-                      seed=seed, tty=False, secrets=secrets)  # fmt: skip
+    data = oci.bundle(
+        plan,
+        rootfs="RUN/rootfs",
+        image=(),
+        empty="RUN/empty",
+        init="RUN/init",
+        seed=seed,
+        tty=False,
+        secrets=secrets,
+    )
     return json.dumps(data, indent=2)

@@ -17,6 +17,7 @@ from bawn.effects.names import RunPaths, run_paths
 from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
 from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
+from bawn.effects.stdio import Stdio
 from bawn.errors import EngineError, HostError
 from bawn.evidence.events import Observer
 from bawn.facts.model import Facts
@@ -41,7 +42,7 @@ def run(
     try:
         write_files(plan, facts, paths, tty, secrets)
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
-        argv = launch_argv(plan, facts, paths, groups, run_id)
+        argv = launch_argv(plan, facts, paths, groups, run_id, tty)
         started = time.monotonic()
         status, reason, peak = _supervise(plan, argv, tty)
         duration = int((time.monotonic() - started) * 1000)
@@ -83,13 +84,23 @@ def close_run(paths: RunPaths, lock: int) -> None:
 
 def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]) -> None:
     """Writes config.json, the empty file, the late masks and the home seed."""
-    init = rootfs.program(facts.runtime) if plan.rootfs else ""
-    root = plan.rootfs or rootfs.host_rootfs(facts.runtime, plan.identity, plan.hostname)
+    image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname)
     seed = paths.seed if write_seed(plan, paths.seed) else ""
+    init = rootfs.program(facts.runtime)
+    own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed))
     write(paths.empty, b"", 0o444)
     if plan.guards:
         write(paths.masks, masks(plan, paths.empty).encode(errors="surrogateescape"), 0o600)
-    config = oci.bundle(plan, rootfs=root, empty=paths.empty, init=init, seed=seed, tty=tty, secrets=secrets)
+    config = oci.bundle(
+        plan,
+        rootfs=paths.rootfs,
+        image=own,
+        empty=paths.empty,
+        init=init,
+        seed=seed,
+        tty=tty,
+        secrets=secrets,
+    )
     write(paths.config, json.dumps(config).encode(), 0o600)
 
 
@@ -155,15 +166,18 @@ def read_credential(path: str) -> bytes:
     return data
 
 
-def launch_argv(plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str) -> list[str]:
+def launch_argv(
+    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str, tty: bool
+) -> list[str]:
     """The argv of the cage and of runsc in it. It holds no secret."""
     joined = [word for path in groups.procs for word in ("-c", path)]
     user = ["-u", f"{facts.host.uid}:{facts.host.gid}"] if plan.identity.rootless else []
     late = ["-m", paths.masks] if plan.guards else []
     runsc = [facts.runsc.path, f"--root={paths.state}", f"--log={paths.log}", "--log-format=json"]
+    late += ["-t"] if tty else []
     return [
         box.LAUNCH, *joined, *user, *late, "--",
-        *runsc, *oci.flags(plan), "run", f"--bundle={paths.directory}", run_id,
+        *runsc, *oci.flags(plan), "run", f"--pass-fd={oci.CONTROL}:{oci.CONTROL}", f"--bundle={paths.directory}", run_id,
     ]  # fmt: skip
 
 
@@ -174,37 +188,44 @@ def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     terminal = _save_terminal() if tty else None
     affinity = _pin(plan)
+    stdio = Stdio()
     try:
-        child = process.spawn(argv, process.tool_environment())
-        _unpin(affinity)
-        sampler = Sampler(child, plan.limit("memory"))
-        deadline = time.monotonic() + plan.limit("time").value
-        reason = "exit"
-        while True:
-            wait = max(0.0, deadline - time.monotonic())
-            info = signal.sigtimedwait(watched, min(wait, sampler.interval))
-            if info is None or info.si_signo == signal.SIGCHLD:
-                done, status = os.waitpid(child, os.WNOHANG)
-                if done:
-                    return os.waitstatus_to_exitcode(status), reason, sampler.peak
-                if info is None and reason == "exit" and sampler.over():
-                    reason = "memory"
-                    os.kill(child, NOW)
-                elif info is None and time.monotonic() >= deadline:
-                    os.kill(child, NOW if reason != "exit" else signal.SIGTERM)
-                    deadline = time.monotonic() + GRACE
-                    reason = "timeout" if reason == "exit" else reason
-                continue
-            if info.si_code == 128:  # SI_KERNEL: the terminal sent it to the box as well
-                continue
-            os.kill(child, info.si_signo)
-            if info.si_signo in (signal.SIGTERM, signal.SIGHUP) and reason == "exit":
-                reason = "signal"
-                deadline = min(deadline, time.monotonic() + HANGUP_GRACE)
+        with stdio:
+            child = process.spawn(argv, process.tool_environment(), stdio.stdin, group=not tty)
+            _unpin(affinity)
+            return _wait(plan, child, watched, tty)
     finally:
         _unpin(affinity)
         _restore_terminal(terminal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _wait(plan: Plan, child: int, watched: set[signal.Signals], tty: bool) -> tuple[int, str, int]:
+    """Passes signals on, keeps the limits that only bawn can, and reaps."""
+    sampler = Sampler(child, plan.limit("memory"))
+    deadline = time.monotonic() + plan.limit("time").value
+    reason = "exit"
+    while True:
+        wait = max(0.0, deadline - time.monotonic())
+        info = signal.sigtimedwait(watched, min(wait, sampler.interval))
+        if info is None or info.si_signo == signal.SIGCHLD:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status), reason, sampler.peak
+            if info is None and reason == "exit" and sampler.over():
+                reason = "memory"
+                os.kill(child, NOW)
+            elif info is None and time.monotonic() >= deadline:
+                os.kill(child, NOW if reason != "exit" else signal.SIGTERM)
+                deadline = time.monotonic() + GRACE
+                reason = "timeout" if reason == "exit" else reason
+            continue
+        if tty and info.si_code == 128:  # SI_KERNEL: the terminal sent it to the box as well
+            continue
+        os.kill(child, info.si_signo)
+        if info.si_signo in (signal.SIGTERM, signal.SIGHUP) and reason == "exit":
+            reason = "signal"
+            deadline = min(deadline, time.monotonic() + HANGUP_GRACE)
 
 
 def _pin(plan: Plan) -> set[int] | None:
@@ -255,7 +276,7 @@ def _outcome(
     peak = max(used.peak_memory, sampled)
     if reason == "timeout":
         return Outcome(TIMEOUT, reason, duration, peak, (*hit, "time"))
-    if hit and status >= 125:
+    if hit and status != 0:  # the kernel ends the Sentry; runsc calls that 1
         return Outcome(137, hit[0], duration, peak, hit)
     if status == 128 or (status == CANNOT_RUN and not os.path.exists(paths.state)):
         raise EngineError(_complaint(paths.log), "bawn doctor")

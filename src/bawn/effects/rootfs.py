@@ -1,17 +1,21 @@
-"""The root file system of image "host": a skeleton, made once for each state of the machine.
+"""The root file system of a box: an image, and around it a directory of mount points.
+
+Image "host" is made here, once for each state of the machine.
 
 /usr is mounted over it read-only. /etc is synthesised: only the files of `ETC`, and of those only
 what every user may read. Nothing of the home, nothing of /etc's secrets, no machine id.
 """
 
 import os
+from collections.abc import Mapping
 
 from bawn import box
 from bawn.digest import sha256_hex
 from bawn.effects.atomic import write_atomic
 from bawn.errors import HostError
 from bawn.plan.model import Identity
-from bawn.plan.oci import HOME, INIT
+from bawn.plan.oci import HOME
+from bawn.policy.pathtext import ancestors
 
 # What programs below /usr cannot work without, and why.
 ETC = (
@@ -45,7 +49,6 @@ ETC = (
     "terminfo",
     "timezone",
 )
-DIRECTORIES = ("proc", "dev", "sys", "tmp", "usr", "run/bawn", "var", "etc", HOME[1:])
 MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into /usr on merged systems
 
 
@@ -67,8 +70,8 @@ def program(runtime: str) -> str:
     return path
 
 
-def host_rootfs(runtime: str, identity: Identity, hostname: str) -> str:
-    """The path of the skeleton for this machine and identity; makes it where it is missing.
+def host_image(runtime: str, identity: Identity, hostname: str) -> str:
+    """The image "host" without its /usr, for this machine and identity; made where it is missing.
 
     Raises HostError.
     """
@@ -76,15 +79,68 @@ def host_rootfs(runtime: str, identity: Identity, hostname: str) -> str:
     path = f"{runtime}/rootfs/host-{stamp[:16]}"
     if not os.path.isdir(path):
         try:
-            _make(path, program(runtime), identity, hostname)
+            _make(path, identity, hostname)
         except OSError as error:
             raise HostError(f"cannot make {path}: {error}") from None
     return path
 
 
+def assemble(root: str, image: str, targets: Mapping[str, bool]) -> list[tuple[str, str]]:
+    """Makes the root file system of one run at `root`: a directory of mount points.
+
+    runsc's file server makes missing mount points where its root lies, on the host's disk and
+    inside the image. So here every one of `targets` (path -> is it a directory) is made beforehand,
+    in a root of the run's own, and the image is mounted around them: (source, target) of each of its
+    entries, the larger the better. Raises HostError.
+    """
+    opened = {path for target in targets for path in ancestors(target)[1:]}
+    binds: list[tuple[str, str]] = []
+
+    def fill(relative: str) -> None:
+        with os.scandir(image + relative) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                path = f"{relative}/{entry.name}"
+                if path in targets:
+                    continue
+                if path in opened and not entry.is_dir(follow_symlinks=False):
+                    raise HostError(f"the image has no directory at {path}, below which a mount goes")
+                if entry.is_symlink():
+                    os.symlink(os.readlink(entry.path), root + path)
+                elif entry.is_dir():
+                    os.mkdir(root + path)
+                    if path in opened:
+                        fill(path)
+                    else:
+                        binds.append((entry.path, path))
+                elif entry.is_file():
+                    _touch(root + path)
+                    binds.append((entry.path, path))
+
+    try:
+        os.mkdir(root, 0o755)
+        fill("")
+        for target, is_dir in sorted(targets.items()):
+            _mount_point(root + target, is_dir)
+    except OSError as error:
+        raise HostError(f"cannot make the root file system {root}: {error}") from None
+    return binds
+
+
+def _mount_point(path: str, is_dir: bool) -> None:
+    if os.path.lexists(path):
+        return
+    os.makedirs(path if is_dir else os.path.dirname(path), exist_ok=True)
+    if not is_dir:
+        _touch(path)
+
+
+def _touch(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+
+
 def _stamps() -> list[tuple[str, int]]:
     """The state of everything that is copied."""
-    stamps = [("init", os.stat(box.INIT).st_mtime_ns)]
+    stamps = []
     for name in ETC:
         try:
             stamps.append((name, os.stat(f"/etc/{name}").st_mtime_ns))
@@ -93,22 +149,19 @@ def _stamps() -> list[tuple[str, int]]:
     return stamps
 
 
-def _make(path: str, init: str, identity: Identity, hostname: str) -> None:
+def _make(path: str, identity: Identity, hostname: str) -> None:
     """Built beside, then renamed into place: two bawns at once make the same thing."""
     import shutil
 
     building = f"{path}.{os.getpid()}"
     old = os.umask(0o022)
     try:
-        for name in DIRECTORIES:
-            os.makedirs(f"{building}/{name}")
+        os.makedirs(f"{building}/etc")
         for name in MERGED:
             if os.path.islink(f"/{name}"):
                 os.symlink(os.readlink(f"/{name}"), f"{building}/{name}")
             elif os.path.isdir(f"/{name}"):
                 os.mkdir(f"{building}/{name}")
-        shutil.copy(init, building + INIT)
-        os.symlink("../tmp", f"{building}/var/tmp")
         os.symlink("/proc/self/mounts", f"{building}/etc/mtab")
         for name in ETC:
             _copy(f"/etc/{name}", f"{building}/etc/{name}")

@@ -4,11 +4,15 @@ https://github.com/opencontainers/runtime-spec; what runsc does with each field 
 docs/box.md. The bundle holds secrets (in `process.env`), so whoever writes it writes mode 0600.
 """
 
+from collections.abc import Iterable
+
 from bawn.plan.model import Bind, Plan, Tmpfs
+from bawn.policy.pathtext import ancestors
 from bawn.typed import Any
 
 INIT = "/run/bawn/init"
 SEED = "/run/bawn/seed"
+CONTROL = 3  # the descriptor on which PID 1 hears of signals (launch.c)
 EMPTY = "@empty"  # Bind.source of a mask: bawn's own empty file
 HOME = "/home/agent"
 # A user id that no file of the host belongs to: the owner, outside, of what is root in a box that
@@ -17,10 +21,18 @@ UNUSED_ID = 2_147_483_000
 
 
 def bundle(
-    plan: Plan, *, rootfs: str, empty: str, init: str, seed: str, tty: bool, secrets: dict[str, str]
+    plan: Plan,
+    *,
+    rootfs: str,
+    image: Iterable[tuple[str, str]],
+    empty: str,
+    init: str,
+    seed: str,
+    tty: bool,
+    secrets: dict[str, str],
 ) -> dict[str, Any]:
-    """The `config.json` of a run. `seed` is "" where nothing is copied into the home, `init` where
-    the root file system has PID 1 already.
+    """The `config.json` of a run. `seed` is "" where nothing is copied into the home; `image` are the
+    image's own directories as (source, target).
 
     `secrets` maps each secret name of the plan to its value; a missing one is a KeyError.
     """
@@ -48,7 +60,7 @@ def bundle(
         },
         "root": {"path": rootfs, "readonly": True},
         "hostname": plan.hostname,
-        "mounts": _mounts(plan, empty, init, seed),
+        "mounts": _mounts(plan, image, empty, init, seed),
         "linux": linux,
     }
 
@@ -58,7 +70,8 @@ def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = ()) -> tuple[str, .
     home, the seed, the command."""
     kept = [word for name in keep for word in ("-e", name)]
     made = [word for name in plan.home_dirs for word in ("-d", name)]
-    return (INIT, *kept, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
+    control = ("-f", str(CONTROL)) if plan.engine == "gvisor" else ()
+    return (INIT, *control, *kept, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
 
 
 def flags(plan: Plan) -> tuple[str, ...]:
@@ -66,7 +79,7 @@ def flags(plan: Plan) -> tuple[str, ...]:
     return (
         "--network=none",  # topology, not politeness
         "--ignore-cgroups",  # launch.c has joined them already
-        "--overlay2=root:memory",  # mount points are made in memory, never in an image on disk
+        "--overlay2=none",  # the root is read-only and has every mount point
         "--host-uds=none",
         "--host-fifo=none",
         "--platform=systrap",  # works without KVM, which hangs on some hosts when it is probed
@@ -94,13 +107,30 @@ def _rlimit(kind: str, value: int) -> dict[str, Any]:
     return {"type": kind, "soft": value, "hard": value}
 
 
-def _mounts(plan: Plan, empty: str, init: str, seed: str) -> list[dict[str, Any]]:
+def targets(plan: Plan, seed: str) -> dict[str, bool]:
+    """Every mount point that must be there before runsc starts: path -> is it a directory. What lies
+    inside a mounted directory is there already."""
+    found = {"/proc": True, "/dev": True, "/sys": True, "/var/tmp": True, INIT: False}
+    found |= {SEED: True} if seed else {}
+    found |= {t.target: True for t in plan.tmpfs if not t.target.startswith("/dev/")}
+    found |= {bind.target: bind.is_dir for bind in plan.binds}
+    shown = {bind.target for bind in plan.binds if bind.is_dir}
+    return {
+        target: is_dir
+        for target, is_dir in found.items()
+        if not any(above in shown for above in ancestors(target)[1:])
+    }
+
+
+def _mounts(
+    plan: Plan, image: Iterable[tuple[str, str]], empty: str, init: str, seed: str
+) -> list[dict[str, Any]]:
     mounts: list[dict[str, Any]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
+    mounts += [_bind(Bind(source, target, "ro", True, "system"), empty) for source, target in image]
     mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "scratch"]
     mounts += [_bind(b, empty) for b in plan.binds]
     mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "mask"]
-    if init:
-        mounts.append(_bind(Bind(init, INIT, "ro", False, "bawn"), empty))
+    mounts.append(_bind(Bind(init, INIT, "ro", False, "bawn"), empty))
     if seed:
         mounts.append(_bind(Bind(seed, SEED, "ro", True, "bawn"), empty))
     return mounts
