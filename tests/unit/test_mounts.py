@@ -4,13 +4,15 @@ import os
 from pathlib import Path
 
 import pytest
-from mount_world import PROFILE, World, at, effect, found, mount, override, rules
 
-from bawn.facts.model import DockerFact
+from bawn.facts.model import Component, DockerFact, Find, PathFact
 from bawn.facts.mountinfo import MountTable, parse
+from bawn.plan.access import check
 from bawn.plan.covers import EMPTY
 from bawn.plan.model import Bind, Identity, Tmpfs
 from bawn.plan.mounts import compile_mounts, mount_order
+from bawn.plan.regions import Region
+from tests.unit.mount_world import PROFILE, World, at, effect, found, mount, override, rules
 
 
 @pytest.fixture
@@ -100,6 +102,14 @@ def test_sources_that_are_doors(world: World) -> None:
     world.socket("s")
     os.mkfifo(world.path("p"))
     assert rules(world.plan(mount(world.path("s")), mount(world.path("p")))) == ["BWN204"] * 2
+
+
+def test_a_source_that_cannot_be_followed(world: World) -> None:
+    world.file("f")
+    world.link("loop", "loop")
+    plan = world.plan(mount(world.path("f/x")), mount(world.path("loop")))
+    assert rules(plan) == ["BWN203", "BWN203"]
+    assert f"{world.path('f')} (-rw" in found(plan, "BWN203").message
 
 
 def test_a_source_behind_a_link_is_the_place_itself(world: World) -> None:
@@ -228,6 +238,7 @@ def test_a_missing_write_root_is_made_when_asked(world: World) -> None:
     world.link("vault/l", "a")
     plan = world.plan(mount(world.path("vault"), write=("l/b/c", "out/"), create=True))
     assert rules(plan) == []
+    assert set(rules(plan, "note")) == {"BWN233"}
     assert plan.creates == (
         world.path("vault/a/b"),
         world.path("vault/a/b/c"),
@@ -446,6 +457,19 @@ def test_masks_of_an_outer_mount_hold_in_an_inner_one(world: World) -> None:
     }
 
 
+def test_every_mount_point_has_its_late_masks(world: World) -> None:
+    """Seen from inside a pin or a write root, the mount above is another one."""
+    world.file("v/out/.git/config", "v/out/.claude/x", "v/sub/x")
+    masks = (".env", "out/.git/x/*.pem", "out/**/k", "sub/y")
+    plan = world.plan(mount(world.path("v"), write=("out",), mask=masks))
+    assert {guard.root[len(world.path("v")) :]: guard.patterns for guard in plan.guards} == {
+        "": (".env", "out/.git/x/*.pem", "out/**/k", "out/k", "sub/y"),
+        "/out": (".env", ".git/x/*.pem", "k"),
+        "/out/.git": (".env", "x/*.pem", "k"),
+        "/out/.claude": (".env", "k"),
+    }
+
+
 def test_too_many_covers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bawn.plan.mounts.MAX_COVERS", 5)
     world.file(*(f"v/{n}/.env" for n in range(6)))
@@ -634,8 +658,6 @@ def test_pipes_are_noted(world: World) -> None:
     ],
 )
 def test_directories_that_could_not_be_read(world: World, owner: int, mode: int, rw: str, rule: str) -> None:
-    from bawn.facts.model import Component
-
     world.dir("v/shut")
     profile = PROFILE._replace(mounts=(mount(world.path("v"), rw),))  # type: ignore[arg-type]
     facts = world.facts(profile)
@@ -644,6 +666,20 @@ def test_directories_that_could_not_be_read(world: World, owner: int, mode: int,
     identity = Identity(1000, 1000, 1234, 1234, False)
     plan = compile_mounts(profile, facts, identity)
     assert found(plan, rule).place == world.path("v/shut")
+
+
+def test_devices_and_what_lies_too_deep(world: World) -> None:
+    world.dir("v")
+    profile = PROFILE._replace(mounts=(mount(world.path("v")),))
+    facts = world.facts(profile)
+    tree = facts.trees[0]
+    finds = (Find("device", world.path("v/null"), False),)
+    deep = world.path("v") + "/d" * 2100
+    facts = facts._replace(trees=(tree._replace(finds=finds, too_deep=(deep,)),))
+    plan = compile_mounts(profile, facts, world.identity())
+    assert rules(plan) == ["BWN282"]
+    assert rules(plan, "warning") == ["BWN242"]
+    assert len(found(plan, "BWN282").message) < 200
 
 
 def test_a_tree_that_was_not_walked_is_not_mounted(world: World) -> None:
@@ -683,6 +719,7 @@ def test_a_worktree_with_git_links(world: World) -> None:
         assert effect(plan, world.path(f"main/.git/{name}")) == "ro", name
     assert effect(plan, world.path("main/README")) == "absent"
     assert world.path("main/.git") in plan.scan
+    assert "BWN604" in rules(plan, "note")
 
 
 def test_a_read_only_worktree_links_read_only(world: World) -> None:
@@ -697,6 +734,13 @@ def test_a_pointer_without_an_answer_is_not_mounted(world: World) -> None:
     plan = world.plan(workdir="wt", git_links=True)
     assert rules(plan, "warning") == ["BWN602"]
     assert effect(plan, world.path("main/.git/index")) == "absent"
+
+
+def test_a_pointer_to_nothing_is_noted(world: World) -> None:
+    world.file("v/.git", text="gitdir: /gone/.git/worktrees/w\n")
+    plan = world.plan(mount(world.path("v"), "rw"), git_links=True)
+    assert rules(plan) == []
+    assert "BWN603" in rules(plan, "note")
 
 
 def test_git_links_do_not_reach_refused_paths(world: World) -> None:
@@ -797,10 +841,6 @@ def test_a_write_root_of_another_user(world: World) -> None:
 
 def test_below_root_in_an_image(world: World) -> None:
     """M21, G13: /root of an image is closed to uid 1000."""
-    from bawn.facts.model import PathFact
-    from bawn.plan.access import check
-    from bawn.plan.regions import Region
-
     fact = PathFact("/root/src", "/root/src", "dir", 0, 0, 0o755)
     region = Region("/root/src", "ro", "mount", True, fact, "here")
     assert [one.rule for one in check(region, 0, 0, image_rootfs=True)] == ["BWN505"]

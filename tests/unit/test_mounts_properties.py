@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mount_world import PROFILE, World, effect, mount, override
 
 from bawn.plan.covers import EMPTY
 from bawn.plan.model import Bind
@@ -21,6 +20,7 @@ from bawn.plan.mounts import MountPlan, compile_mounts
 from bawn.policy.model import Mount
 from bawn.policy.pathtext import within
 from bawn.policy.refused import REFUSED
+from tests.unit.mount_world import PROFILE, World, effect, mount, override
 
 DIRS = [
     "home/.ssh/keys", "home/.aws/cli", "home/.config/gcloud", "home/.config/app", "home/src/shop/a/b",

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mount_world import PROFILE, World, mount
 
 from bawn.policy.model import DEFAULT_MASK
+from tests.unit.mount_world import PROFILE, World, mount
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
-from mount_world import World, mount
 
 from bawn.plan.model import Finding
 from bawn.plan.rules import RULES, finding
 from bawn.plan.sarif import sarif
+from tests.unit.mount_world import World, mount
 
 # Cut by hand from sarif-schema-2.1.0.json (OASIS): required properties, types and enumerations.
 MESSAGE = {

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from mount_world import PROFILE, World, mount
 
 from bawn.facts import tree
 from bawn.plan.scan import after_run_scan
+from tests.unit.mount_world import PROFILE, World, mount
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mount_world import PROFILE, World, mount
 
 from bawn.facts import tree, walker
 from bawn.facts.model import Find, TreeFact
 from bawn.facts.mountinfo import MountTable, parse
 from bawn.policy.model import DEFAULT_MASK
+from tests.unit.mount_world import PROFILE, World, mount
 
 
 @pytest.fixture

@@ -69,7 +69,10 @@ def boundary(plan: Plan, colour: bool = False) -> list[str]:
             note = "gone after the run" + (", nothing in it can be run" if one.noexec else "")
             lines.append(f"{_paint('rw', colour)}  {escaped(one.target)}  ({note})")
     lines += ["", "never: " + _never(plan)]
+    mounts = {bind.target for bind in plan.binds if bind.role in ("workdir", "mount", "git-link")}
     for guard in plan.guards:
+        if guard.root not in mounts:
+            continue  # a write root or a pin: the mount that holds it says the same
         names = " ".join(escaped(pattern) for pattern in guard.patterns)
         lines.append(f"never, when made later either: {names} below {escaped(guard.root)}")
     lines += [f"later masks are {text}" for text in dict.fromkeys(g.held_by for g in plan.guards)]
