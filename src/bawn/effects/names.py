@@ -21,8 +21,10 @@ class RunPaths(NamedTuple):
     config: str  # OCI config.json
     rootfs: str
     state: str  # runsc --root
-    masks: str
+    cage: str  # what launch.c reads: mounts and late masks
+    places: str  # the directory in which launch.c binds every host path
     empty: str  # the file that covers masked ones
+    empty_directory: str
     seed: str
     log: str  # runsc's own log
 
@@ -33,7 +35,7 @@ def run_paths(runtime: str, run_id: str) -> RunPaths:
     return RunPaths(
         base,
         *(f"{base}/{name}" for name in (
-            "lock", "config.json", "rootfs", "state", "masks", "empty", "seed", "runsc.log"
+            "lock", "config.json", "rootfs", "state", "cage", "m", "empty", "empty.d", "seed", "runsc.log"
         )),
     )  # fmt: skip
 
