@@ -58,12 +58,12 @@ def test_ten_times_the_mounts_cost_no_more_than_ten_times(world: World) -> None:
     assert seconds(world, mounts) < 25 * seconds(world, mounts[:20])
 
 
-def test_a_thousand_masks_cost_no_more_than_a_few(world: World) -> None:
-    world.file(*(f"v/d{n // 50}/f{n}" for n in range(3000)))
-    few = (mount(world.path("v"), mask=tuple(f"x{n}" for n in range(4))),)
+def test_masks_are_added_to_names_not_multiplied(world: World) -> None:
+    """2,500 patterns by 5,000 names would be 12 million comparisons, above a second."""
+    world.file(*(f"v/d{n // 50}/f{n}" for n in range(5000)))
     kinds = ("x{}", "x{}*", "*.x{}", "d{}/x", "**/e{}/y")
-    many = (mount(world.path("v"), mask=tuple(k.format(n) for k in kinds for n in range(200))),)
-    assert seconds(world, many) < 6 * seconds(world, few)
+    many = (mount(world.path("v"), mask=tuple(k.format(n) for k in kinds for n in range(500))),)
+    assert seconds(world, many) < 0.5
 
 
 def test_a_repository_of_every_day(world: World) -> None:
