@@ -100,9 +100,7 @@ def observe(
     roots = [
         root(at[text].path, masks)
         for text, masks in wanted
-        if text in at
-        and at[text].kind == "dir"
-        and not _hopeless(at[text].path, home, lifted)
+        if text in at and at[text].kind == "dir" and not _hopeless(at[text].path, home, lifted)
     ]
     resolver = Resolver("", table)
     trees = walk_all(roots, table, probe, resolver)
