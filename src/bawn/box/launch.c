@@ -5,7 +5,7 @@
  *
  *     -c FILE   a cgroup.procs to join (one for each v1 controller, one for v2)
  *     -u U:G    rootless: make a user namespace in which uid U and gid G are 0
- *     -m FILE   late masks, see below
+ *     -m FILE   mounts and late masks, see below
  *     -t        runsc shares the terminal: what that sends reaches runsc, and the box, by itself
  *
  * What the cage is, and why:
@@ -22,18 +22,26 @@
  *   fgetxattr  answers ENOTSUP: on a symlink runsc's descriptor is O_PATH, the kernel says EBADF, and
  *              every `ls -l` in the box would end with an error. Extended attributes are lost to the
  *              box; no agent tool was found that needs them.
- *   late masks With -m, openat(2) of runsc's processes is checked by name (seccomp_unotify(2)). A
+ *   late masks openat(2) of runsc's processes is checked by name (seccomp_unotify(2)). A
  *              mount over a masked file falls off when the host replaces that file (the Sentry
  *              drops the mount with the old inode), and a file made later has no mount at all; a
  *              name that cannot be opened stays hidden in both cases. Sentry and gofer open one
  *              component at a time, relative to a directory descriptor, so the name is the last
  *              component. They are not the adversary: were they taken over, the wall would be down.
  *
- * The -m file holds lines, each a type, a space and a value:
- *     r DIR        the following lines speak of names below this host directory
- *     n GLOB       names at any depth (fnmatch(3))
+ *   mounts     Every host path that the box sees is bound here first, to a place of the run's own, and
+ *              runsc is given that place. Read-only is then the kernel's: runsc's own is not (an
+ *              open(2) with O_TRUNC empties a file on a mount that it calls read-only), and it is
+ *              so for whatever is mounted below, too. The path is opened without following a link,
+ *              so that what is mounted is what was resolved.
+ *
+ * The -m file holds records that end in NUL, each a type, a space and a value:
+ *     b SOURCE  o PLACE    bind SOURCE to PLACE, read-only
+ *     b SOURCE  w PLACE    the same, writable
+ *     r DIR        the following names are below this host directory
+ *     n GLOB       a name at any depth (fnmatch(3))
  *     p GLOB       a path relative to DIR
- *     k DEV:INO    a file that is covered by a mount: may be opened, so that the mount can be made
+ *     k PATH       what may be opened under a masked name: it covers one
  *
  * SIGRTMAX ends the whole cage at once. Every other signal goes to the box through a pipe that runsc
  * hands to init as descriptor 3 (runsc passes signals on only with a terminal).
@@ -46,6 +54,8 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <linux/filter.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -56,7 +66,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -64,6 +73,9 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Not <sys/mount.h>: it and <linux/mount.h> exclude each other before glibc 2.37. */
+int mount(const char *, const char *, const char *, unsigned long, const void *);
 
 /* linux/seccomp.h of 6.6; older kernels refuse it, and the check is a little slower there. */
 #ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
@@ -89,7 +101,7 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* ---- late masks ---------------------------------------------------------------------------- */
+/* ---- mounts and late masks ----------------------------------------------------------------- */
 
 struct rule {
 	char type;
@@ -100,54 +112,74 @@ struct rule {
 
 static struct rule *rules;
 static size_t rule_count;
+static int masking; /* is there any name to hide? */
+
+static struct bind {
+	const char *source, *place;
+	int writable;
+} *binds;
+static size_t bind_count;
 
 static void malformed(const char *path)
 {
 	errno = EINVAL;
-	fail("malformed line in", path);
+	fail("malformed record in", path);
 }
 
-static void read_masks(const char *path)
+static void add_rule(char type, const char *value, const struct stat *st)
+{
+	rules = reallocarray(rules, rule_count + 1, sizeof *rules);
+	if (!rules)
+		fail("out of memory for", value);
+	rules[rule_count++] = (struct rule){ type, value, st->st_dev, st->st_ino };
+}
+
+static void read_cage(const char *path)
 {
 	FILE *file = fopen(path, "re");
 	if (!file)
 		fail("cannot read", path);
-	struct stat root = { 0 };
-	char *line = NULL;
+	struct stat root = { 0 }, st;
+	const char *source = NULL;
+	char *record = NULL;
 	size_t size = 0;
-	for (ssize_t length; (length = getline(&line, &size, file)) > 0;) {
-		if (line[length - 1] == '\n')
-			line[--length] = 0;
-		if (length < 3 || line[1] != ' ')
+	for (ssize_t length; (length = getdelim(&record, &size, 0, file)) > 0;) {
+		const char *value = length > 2 && record[1] == ' ' ? strdup(record + 2) : NULL;
+		if (!value)
 			malformed(path);
-		const char *value = strdup(line + 2);
-		rules = reallocarray(rules, rule_count + 1, sizeof *rules);
-		if (!rules || !value)
-			fail("out of memory for", path);
-		struct rule rule = { line[0], value, root.st_dev, root.st_ino };
-		unsigned long long dev, ino;
-		switch (line[0]) {
+		switch (record[0]) {
+		case 'b':
+			source = value;
+			break;
+		case 'o':
+		case 'w':
+			binds = reallocarray(binds, bind_count + 1, sizeof *binds);
+			if (!binds || !source)
+				malformed(path);
+			binds[bind_count++] = (struct bind){ source, value, record[0] == 'w' };
+			source = NULL;
+			break;
 		case 'r':
 			if (stat(value, &root) != 0)
 				fail("cannot stat", value);
-			continue;
+			break;
 		case 'k':
-			if (sscanf(value, "%llu:%llu", &dev, &ino) != 2)
-				malformed(path);
-			rule.dev = dev;
-			rule.ino = ino;
+			if (stat(value, &st) != 0)
+				fail("cannot stat", value);
+			add_rule('k', value, &st);
 			break;
 		case 'n':
 		case 'p':
-			if (root.st_ino)
-				break;
-			/* fall through */
+			if (!root.st_ino)
+				malformed(path);
+			add_rule(record[0], value, &root);
+			masking = 1;
+			break;
 		default:
 			malformed(path);
 		}
-		rules[rule_count++] = rule;
 	}
-	free(line);
+	free(record);
 	fclose(file);
 }
 
@@ -336,6 +368,26 @@ static int receive_fd(int socket)
 	return fd;
 }
 
+static void make_binds(void)
+{
+	for (size_t i = 0; i < bind_count; i++) {
+		const struct bind *bind = &binds[i];
+		struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+		struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+						       (bind->writable ? 0 : MOUNT_ATTR_RDONLY) };
+		char link[64];
+		int fd = syscall(SYS_openat2, AT_FDCWD, bind->source, &how, sizeof how);
+		if (fd < 0)
+			fail("cannot open (a link was put in its way?)", bind->source);
+		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+		if (mount(link, bind->place, NULL, MS_BIND | MS_REC, NULL) != 0)
+			fail("cannot mount", bind->source);
+		close(fd);
+		if (syscall(SYS_mount_setattr, AT_FDCWD, bind->place, AT_RECURSIVE, &attr, sizeof attr) != 0)
+			fail("cannot set the mode of the mount of", bind->source);
+	}
+}
+
 /* In the child: PID 1 of its namespace. Does not return. */
 static void enter(char **argv, const char *user, int notify, int socket, int control, int terminal)
 {
@@ -358,6 +410,7 @@ static void enter(char **argv, const char *user, int notify, int socket, int con
 	}
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
 		fail("cannot make private", "the mount namespace");
+	make_binds(); /* before the new /proc: /proc/self is of the old one's namespace */
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
 		fail("cannot mount", "/proc in a PID namespace of its own");
 	int fd = install_filter(notify);
@@ -398,7 +451,7 @@ int main(int argc, char **argv)
 		fail("no command", "to run");
 	}
 	if (masks)
-		read_masks(masks);
+		read_cage(masks);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
 		fail("cannot make", "a socket pair");
 	if (pipe2(control, O_CLOEXEC | O_NONBLOCK) != 0)
@@ -412,9 +465,9 @@ int main(int argc, char **argv)
 	if (child < 0)
 		fail("cannot make", user ? "user, PID and mount namespaces" : "PID and mount namespaces");
 	if (child == 0)
-		enter(argv + optind, user, masks != NULL, sockets[1], control[0], terminal);
+		enter(argv + optind, user, masking, sockets[1], control[0], terminal);
 	close(sockets[1]);
-	if (masks)
+	if (masking)
 		listener = receive_fd(sockets[0]); /* -1: the child is gone; its status says why */
 	if (listener >= 0) {
 		pthread_t thread;

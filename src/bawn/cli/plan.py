@@ -89,7 +89,7 @@ def _bundle(ready: Prepared) -> str:
         plan,
         rootfs="RUN/rootfs",
         image=(),
-        empty="RUN/empty",
+        empty=oci.Empty("RUN/empty", "RUN/empty.d"),
         init="RUN/init",
         seed=seed,
         tty=False,

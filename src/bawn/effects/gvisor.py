@@ -23,6 +23,7 @@ from bawn.evidence.events import Observer
 from bawn.facts.model import Facts
 from bawn.plan import oci
 from bawn.plan.model import Plan
+from bawn.typed import Any
 
 GRACE = 1.0  # seconds between the polite and the final end, at a time-out
 HANGUP_GRACE = 10.0  # the same where a person or a supervisor sent SIGTERM or SIGHUP
@@ -83,35 +84,54 @@ def close_run(paths: RunPaths, lock: int) -> None:
 
 
 def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]) -> None:
-    """Writes config.json, the empty file, the late masks and the home seed."""
+    """Writes config.json, what covers masked names, the cage's records and the home seed."""
     image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname)
     seed = paths.seed if write_seed(plan, paths.seed) else ""
     init = rootfs.program(facts.runtime)
     own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed))
     write(paths.empty, b"", 0o444)
-    if plan.guards:
-        write(paths.masks, masks(plan, paths.empty).encode(errors="surrogateescape"), 0o600)
+    os.mkdir(paths.empty_directory, 0o555)
     config = oci.bundle(
         plan,
         rootfs=paths.rootfs,
         image=own,
-        empty=paths.empty,
+        empty=oci.Empty(paths.empty, paths.empty_directory),
         init=init,
         seed=seed,
         tty=tty,
         secrets=secrets,
     )
+    records = place_binds(config["mounts"], paths.places) + masks(plan, paths)
+    write(paths.cage, "\0".join([*records, ""]).encode(errors="surrogateescape"), 0o600)
     write(paths.config, json.dumps(config).encode(), 0o600)
 
 
-def masks(plan: Plan, empty: str) -> str:
-    """The late masks in the form that launch.c reads."""
-    covering = os.stat(empty)
-    lines = [f"k {covering.st_dev}:{covering.st_ino}"]
+def place_binds(mounts: list[dict[str, Any]], places: str) -> list[str]:
+    """Gives each bind of a bundle a place of its own, from which runsc takes it; the records that
+    tell launch.c to bind the host path there (launch.c says why)."""
+    os.mkdir(places, 0o711)
+    records = []
+    for number, mount in enumerate(m for m in mounts if m["type"] == "bind"):
+        source, place = mount["source"], f"{places}/{number}"
+        if os.path.isdir(source):
+            os.mkdir(place, 0o700)
+        else:
+            write(place, b"", 0o600)
+        mode = "w" if "rw" in mount["options"] else "o"
+        records += [f"b {source}", f"{mode} {place}"]
+        mount["source"] = place
+    return records
+
+
+def masks(plan: Plan, paths: RunPaths) -> list[str]:
+    """The late masks as launch.c reads them."""
+    if not plan.guards:
+        return []
+    records = [f"k {paths.empty}", f"k {paths.empty_directory}"]
     for guard in plan.guards:
-        lines.append(f"r {guard.root}")
-        lines += [f"p {p.lstrip('/')}" if "/" in p else f"n {p}" for p in guard.patterns]
-    return "\n".join(lines) + "\n"
+        records.append(f"r {guard.root}")
+        records += [f"{'p' if '/' in p else 'n'} {p}" for p in guard.patterns]
+    return records
 
 
 def write(path: str, data: bytes, mode: int) -> None:
@@ -172,12 +192,13 @@ def launch_argv(
     """The argv of the cage and of runsc in it. It holds no secret."""
     joined = [word for path in groups.procs for word in ("-c", path)]
     user = ["-u", f"{facts.host.uid}:{facts.host.gid}"] if plan.identity.rootless else []
-    late = ["-m", paths.masks] if plan.guards else []
+    late = ["-m", paths.cage, *(["-t"] if tty else [])]
     runsc = [facts.runsc.path, f"--root={paths.state}", f"--log={paths.log}", "--log-format=json"]
     late += ["-t"] if tty else []
     return [
         box.LAUNCH, *joined, *user, *late, "--",
-        *runsc, *oci.flags(plan), "run", f"--pass-fd={oci.CONTROL}:{oci.CONTROL}", f"--bundle={paths.directory}", run_id,
+        *runsc, *oci.flags(plan),
+        "run", f"--pass-fd={oci.CONTROL}:{oci.CONTROL}", f"--bundle={paths.directory}", run_id,
     ]  # fmt: skip
 
 
@@ -276,7 +297,7 @@ def _outcome(
     peak = max(used.peak_memory, sampled)
     if reason == "timeout":
         return Outcome(TIMEOUT, reason, duration, peak, (*hit, "time"))
-    if hit and status >= 125:
+    if hit and status != 0:  # the kernel ends the Sentry; runsc calls that 1
         return Outcome(137, hit[0], duration, peak, hit)
     if status == 128 or (status == CANNOT_RUN and not os.path.exists(paths.state)):
         raise EngineError(_complaint(paths.log), "bawn doctor")

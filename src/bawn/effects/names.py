@@ -21,8 +21,10 @@ class RunPaths(NamedTuple):
     config: str  # OCI config.json
     rootfs: str
     state: str  # runsc --root
-    masks: str
+    cage: str  # what launch.c reads: mounts and late masks
+    places: str  # the directory in which launch.c binds every host path
     empty: str  # the file that covers masked ones
+    empty_directory: str
     seed: str
     log: str  # runsc's own log
     own: str  # engine docker: what the box sees of bawn's own (PID 1, the seed, the word to begin)
@@ -35,7 +37,7 @@ def run_paths(runtime: str, run_id: str) -> RunPaths:
     return RunPaths(
         base,
         *(f"{base}/{name}" for name in (
-            "lock", "config.json", "rootfs", "state", "masks", "empty", "seed", "runsc.log",
+            "lock", "config.json", "rootfs", "state", "cage", "m", "empty", "empty.d", "seed", "runsc.log",
             "own", "docker",
         )),
     )  # fmt: skip

@@ -89,16 +89,22 @@ class MountTable:
     def __init__(self, entries: tuple[MountEntry, ...]) -> None:
         self._at = {entry.point: entry for entry in entries}
         self._points = sorted(self._at)
+        self._origins: dict[str, str] = {}
 
     def origin(self, path: str) -> str:
         """Where `path` (absolute, resolved) really lies: "major:minor/path/in/file system"."""
-        for point in ancestors(path):
-            entry = self._at.get(point)
-            if entry:
-                rest = path[len(point) :].lstrip("/")
-                root = entry.root.rstrip("/")
-                return f"{entry.device}{root}/{rest}" if rest else f"{entry.device}{root or '/'}"
-        return ""
+        origin = ""
+        for up in reversed(ancestors(path)):
+            found = self._origins.get(up)
+            if found is None:
+                entry = self._at.get(up)
+                if entry:
+                    found = f"{entry.device}{entry.root}"
+                else:
+                    found = f"{origin.rstrip('/')}{up[up.rindex('/') :]}" if origin else ""
+                self._origins[up] = found
+            origin = found
+        return origin
 
     def below(self, path: str) -> list[MountEntry]:
         """Mounts strictly below `path`, by mount point."""

@@ -14,6 +14,7 @@ from bawn.facts.dirs import Dirs
 from bawn.facts.model import Component, Kind, PathFact
 from bawn.policy import pathtext, refused
 from bawn.policy.model import Profile
+from bawn.policy.pathtext import ancestors
 
 MAX_LINKS = 40  # as the kernel: path_resolution(7)
 
@@ -35,17 +36,18 @@ class Resolver:
         self._seen: dict[str, os.stat_result | OSError] = {}
         self._chains: dict[str, tuple[Component, ...]] = {}
 
-    def resolve(self, text: str, base: str = "") -> PathFact:
-        """`text` as a fact. Never raises: what is wrong stands in `error`.
+    def resolve(self, path: str, base: str = "", text: str = "") -> PathFact:
+        """`path`, as a policy writes it, as a fact. Never raises: what is wrong stands in `error`.
 
-        A relative text is put below `base`, and is an error where there is none.
+        A relative path is put below `base`, and is an error where there is none. `text` stands in
+        the fact as what was asked for, where that is not `path` itself.
         """
-        wrong = pathtext.problem(text, relative=bool(base))
-        if not wrong and text.startswith("~") and not self.home.startswith("/"):
+        wrong = pathtext.problem(path, relative=bool(base))
+        if not wrong and path.startswith("~") and not self.home.startswith("/"):
             wrong = "below a home directory that is not known: write the path out"
         if wrong:
-            return _wrong(text, [], f"{text!r} is {wrong}")
-        return self.follow(pathtext.expand(text, self.home, base), text)
+            return _wrong(text or path, [], f"{path!r} is {wrong}")
+        return self.follow(pathtext.expand(path, self.home, base), text or path)
 
     def _lstat(self, path: str) -> os.stat_result | OSError:
         found = self._seen.get(path)
@@ -108,9 +110,10 @@ class Resolver:
             info.st_dev,
             info.st_ino,
             links,
-            chain=self.chain(path[: path.rindex("/")] or "/") if path != "/" else (),
-            would_be=path,
-            origin=self.table.origin(path) if self.table else "",
+            "",
+            self.chain(path[: path.rindex("/")] or "/") if path != "/" else (),
+            path,
+            self.table.origin(path) if self.table else "",
         )
 
     def _missing(self, text: str, here: str, todo: list[str], links: list[str]) -> PathFact:
@@ -123,23 +126,15 @@ class Resolver:
         origin = ""
         if self.table:
             origin = self.table.origin(parent).rstrip("/") + would_be[len(parent.rstrip("/")) :]
-        return PathFact(
-            text,
-            "",
-            "missing",
-            links=tuple(links),
-            chain=self.chain(parent),
-            would_be=would_be,
-            origin=origin,
-        )
+        chain = self.chain(parent)
+        return PathFact(text, "", "missing", -1, -1, 0, 0, 0, tuple(links), "", chain, would_be, origin)
 
     def chain(self, path: str) -> tuple[Component, ...]:
         """The directories from "/" down to `path`, which is resolved and exists."""
         found = self._chains.get(path)
         if found is None:
-            above = () if path == "/" else self.chain(path[: path.rindex("/")] or "/")
-            info = self._lstat(path)
-            found = above if isinstance(info, OSError) else (*above, component(path, info))
+            looked = [(up, self._lstat(up)) for up in reversed(ancestors(path))]
+            found = tuple(component(up, info) for up, info in looked if not isinstance(info, OSError))
             self._chains[path] = found
         return found
 
@@ -209,5 +204,5 @@ def observe(
     environ = os.environ if environ is None else environ
     for key, path in refused.asked(environ, own):
         if key not in facts:
-            facts[key] = resolver.resolve(path)._replace(asked=key)
+            facts[key] = resolver.resolve(path, text=key)
     return tuple(facts.values())

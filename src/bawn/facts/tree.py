@@ -100,21 +100,21 @@ def observe(
     roots = [
         root(at[text].path, masks)
         for text, masks in wanted
-        if text in at
-        and at[text].kind == "dir"
-        and (at[text].path in lifted or not _hopeless(at[text].path, home))
+        if text in at and at[text].kind == "dir" and not _hopeless(at[text].path, home, lifted)
     ]
     resolver = Resolver("", table)
     trees = walk_all(roots, table, probe, resolver)
     if not profile.git_links:
         return trees
-    linked = [root(path, profile.mask) for path in _git_links(trees) if not _hopeless(path, home)]
+    linked = [root(path, profile.mask) for path in _git_links(trees) if not _hopeless(path, home, set())]
     more = walk_all(linked, table, probe, resolver)
     return (*trees, *(tree._replace(at=resolver.follow(tree.source)) for tree in more))
 
 
-def _hopeless(path: str, home: str) -> bool:
-    return within(home or "/", path) or any(within(path, top) for top in _KERNEL)
+def _hopeless(path: str, home: str, lifted: set[str]) -> bool:
+    if path == "/" or any(within(path, top) for top in _KERNEL):
+        return True
+    return within(home or "/", path) and path not in lifted
 
 
 def _git_links(trees: tuple[TreeFact, ...]) -> list[str]:

@@ -93,7 +93,7 @@ class _Questions:
         for base, pattern in masks:
             by_base.setdefault(base, []).append(pattern)
         self.masks = [(base, Matcher(patterns, casefold)) for base, patterns in by_base.items()]
-        self.host = _host_matcher(casefold)
+        self.host = host_exec.matcher(casefold)
         self.everywhere = [matcher.names for _, matcher in self.masks]
         always = [*self.everywhere, self.host.names]
         self.lits = _WATCHED.union(*(names.literal for names in always))
@@ -110,15 +110,6 @@ class _Questions:
             if names:
                 masks.append(names)
         return masks, self.host.enter(path[len(source) :].lstrip("/"))
-
-
-_hosts: dict[bool, Matcher] = {}
-
-
-def _host_matcher(casefold: bool) -> Matcher:
-    if casefold not in _hosts:
-        _hosts[casefold] = host_exec.matcher(casefold)
-    return _hosts[casefold]
 
 
 class _Frame:

@@ -32,8 +32,7 @@ class Covers:
         self.masked: dict[str, tuple[bool, str]] = {}  # path -> (directory, pattern)
         self.binds: dict[str, Bind] = {}
         allowed = [pattern for pattern in profile.host_exec if not problem(pattern)]
-        self._allowed = {tree.source: Matcher(allowed, tree.casefold) for tree in facts.trees}
-        self._allows = bool(allowed)
+        self._allowed = {fold: Matcher(allowed, fold) for fold in (False, True)} if allowed else {}
         self._let: list[str] = []
         self._above = {up for region in regions for up in ancestors(region.path)}
 
@@ -153,9 +152,9 @@ class Covers:
 
     def _is_allowed(self, path: str, tree: TreeFact) -> bool:
         """A pattern of `host_exec` names the file, or a directory that holds it."""
-        if not self._allows:
+        if not self._allowed:
             return False
-        matcher = self._allowed[tree.source]
+        matcher = self._allowed[tree.casefold]
         inside = path[len(tree.source) :].lstrip("/")
         return any(
             matcher.match(up.rpartition("/")[2], up.lstrip("/")) for up in ancestors("/" + inside)[:-1]

@@ -104,10 +104,10 @@ def _userns(host: HostFact) -> Diagnosis:
 def _kernel(host: HostFact) -> Diagnosis:
     """Late masks need seccomp user notification with continue: Linux 5.5."""
     version = tuple(int(p) for p in host.kernel.split("-")[0].split(".")[:2] if p.isdigit())
-    if version >= (5, 9):  # close_range(2) of launch.c and init.c too
+    if version >= (5, 12):  # mount_setattr(2); seccomp user notification is older
         return Diagnosis("BWD203", "gvisor", "ok", f"kernel {host.kernel}")
     return Diagnosis(
-        "BWD203", "gvisor", "fail", f"kernel {host.kernel} is older than 5.9", "use a newer kernel"
+        "BWD203", "gvisor", "fail", f"kernel {host.kernel} is older than 5.12", "use a newer kernel"
     )
 
 

@@ -136,7 +136,7 @@ class _Compiler:
         return MountPlan(
             tuple(sorted(binds.values(), key=lambda bind: path_key(bind.target))),
             tuple(sorted(tmpfs, key=lambda one: path_key(one.target))),
-            self._guards(regions),
+            self._guards(regions, binds.values()),
             _outermost(one.path for one in regions if one.mode == "rw" and one.is_dir),
             tuple(sorted((one.path, one.reason) for one in refusals.used.values())),
             shortened(findings),
@@ -252,19 +252,23 @@ class _Compiler:
                 begin = path[:80]
                 self.say("BWN282", begin, f"{len(path)} characters: {begin}...")
 
-    def _guards(self, regions: Regions) -> tuple[Guard, ...]:
-        """The masks of each mount, with those that reach into it from a mount above it."""
+    def _guards(self, regions: Regions, binds: Iterable[Bind]) -> tuple[Guard, ...]:
+        """The masks that reach into each mounted directory, from its own mount and those above it.
+
+        One for every directory that is a mount point of its own, pins too: seen from inside one,
+        what lies above it is another mount.
+        """
+        held = HELD_BY[self.profile.engine]
         found = []
-        for region in sorted(regions, key=lambda one: path_key(one.path)):
+        for bind in sorted(binds, key=lambda bind: path_key(bind.target)):
             patterns: list[str] = []
-            for up in ancestors(region.path):
+            for up in ancestors(bind.target) if bind.is_dir else ():
                 outer = regions.by_path.get(up)
-                inside = region.path[len(up) :].lstrip("/")
+                inside = bind.target[len(up) :].lstrip("/")
                 for pattern in outer.mask if outer else ():
                     patterns += residues(pattern, inside)
-            if patterns and region.is_dir:
-                held = HELD_BY[self.profile.engine]
-                found.append(Guard(region.path, tuple(dict.fromkeys(patterns)), held))
+            if patterns:
+                found.append(Guard(bind.target, tuple(dict.fromkeys(patterns)), held))
         return tuple(found)
 
 

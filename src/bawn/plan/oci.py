@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from bawn.plan.model import Bind, Plan, Tmpfs
 from bawn.policy.pathtext import ancestors
-from bawn.typed import Any
+from bawn.typed import Any, NamedTuple
 
 INIT = "/run/bawn/init"
 SEED = "/run/bawn/seed"
@@ -20,12 +20,19 @@ HOME = "/home/agent"
 UNUSED_ID = 2_147_483_000
 
 
+class Empty(NamedTuple):
+    """What covers masked names: an empty file and an empty directory of the run's own."""
+
+    file: str
+    directory: str
+
+
 def bundle(
     plan: Plan,
     *,
     rootfs: str,
     image: Iterable[tuple[str, str]],
-    empty: str,
+    empty: Empty,
     init: str,
     seed: str,
     tty: bool,
@@ -123,22 +130,27 @@ def targets(plan: Plan, seed: str) -> dict[str, bool]:
 
 
 def _mounts(
-    plan: Plan, image: Iterable[tuple[str, str]], empty: str, init: str, seed: str
+    plan: Plan, image: Iterable[tuple[str, str]], empty: Empty, init: str, seed: str
 ) -> list[dict[str, Any]]:
     mounts: list[dict[str, Any]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
     mounts += [_bind(Bind(source, target, "ro", True, "system"), empty) for source, target in image]
     mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "scratch"]
     mounts += [_bind(b, empty) for b in plan.binds]
-    mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "mask"]
+    # Not a tmpfs: the late masks know what may be opened under a masked name by its inode (launch.c).
+    mounts += [
+        _bind(Bind(empty.directory, t.target, "ro", True, "mask"), empty)
+        for t in plan.tmpfs
+        if t.role == "mask"
+    ]
     mounts.append(_bind(Bind(init, INIT, "ro", False, "bawn"), empty))
     if seed:
         mounts.append(_bind(Bind(seed, SEED, "ro", True, "bawn"), empty))
     return mounts
 
 
-def _bind(bind: Bind, empty: str) -> dict[str, Any]:
+def _bind(bind: Bind, empty: Empty) -> dict[str, Any]:
     options = ["rbind", bind.mode, "nosuid", "nodev"]
-    source = empty if bind.source == EMPTY else bind.source
+    source = empty.file if bind.source == EMPTY else bind.source
     return {"destination": bind.target, "type": "bind", "source": source, "options": options}
 
 

@@ -13,7 +13,9 @@ An override lifts one refused path by name, for every mount; or, where it names 
 mount, what that source lies in. It never lifts bawn's own files, engines, `/` or the kernel's.
 """
 
-from bawn.facts.model import Facts, PathFact
+from collections.abc import Iterable, Iterator
+
+from bawn.facts.model import Component, Facts, PathFact
 from bawn.plan.model import Finding
 from bawn.plan.rules import finding
 from bawn.policy import refused as policy_refused
@@ -24,7 +26,7 @@ from bawn.policy.refused import Refused
 from bawn.typed import Literal, NamedTuple
 
 Relation = Literal["is", "lies in", "holds"]
-Key = tuple[str, object]
+Key = str | tuple[int, int]
 
 
 class Hit(NamedTuple):
@@ -33,20 +35,63 @@ class Hit(NamedTuple):
     where: str  # the refused path, resolved
 
 
-def keys(fact: PathFact, path: str, fold: bool) -> list[list[Key]]:
-    """The ways in which `fact` is known, each from itself upwards."""
-    ways: list[list[Key]] = [[("path", above) for above in ancestors(path)]]
-    if fold:
-        ways.append([("fold", normal(above, True)) for above in ancestors(path)])
-    if fact.path:
-        ids: list[Key] = [("id", (one.dev, one.ino)) for one in reversed(fact.chain)]
-        ways.append([("id", (fact.dev, fact.ino)), *ids])
-    else:  # nothing there yet: by the directories above it only
-        ways.append([("path", path), *(("id", (one.dev, one.ino)) for one in reversed(fact.chain))])
-    device, slash, rest = fact.origin.partition("/")
-    if slash:
-        ways.append([("origin", (device, above)) for above in ancestors(f"/{rest}")])
-    return ways
+class _Index:
+    """Numbers of refused paths: by each key that one has itself, and by those of what holds it.
+
+    A key is a path, a folded path after NUL, "device/path in the file system", or (device, inode).
+    """
+
+    def __init__(self, fold: bool) -> None:
+        self.fold = fold
+        self.at: dict[Key, list[int]] = {}
+        self.above: dict[Key, list[int]] = {}
+        # Siblings share what holds them, and most refused paths are siblings.
+        self._parents: dict[str, list[int]] = {}
+        self._chains: dict[str, tuple[tuple[Component, ...], list[int]]] = {}
+
+    def add(self, number: int, fact: PathFact, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._name(path, number)
+            if self.fold:
+                self._name("\0" + normal(path, True), number)
+        if fact.origin:
+            self._name(fact.origin, number)
+        if fact.path:
+            self.at.setdefault((fact.dev, fact.ino), []).append(number)
+        if fact.chain:
+            self._chains.setdefault(fact.chain[-1].path, (fact.chain, []))[1].append(number)
+
+    def _name(self, key: str, number: int) -> None:
+        self.at.setdefault(key, []).append(number)
+        head, _, last = key.rpartition("/")
+        if last:
+            self._parents.setdefault(head + "/", []).append(number)
+
+    def close(self) -> None:
+        """Spreads the numbers over everything above, once all are added."""
+        for parent, numbers in self._parents.items():
+            for key in _upwards(parent):
+                self.above.setdefault(key, []).extend(numbers)
+        for chain, numbers in self._chains.values():
+            for one in chain:
+                self.above.setdefault((one.dev, one.ino), []).extend(numbers)
+
+    def ways(self, fact: PathFact) -> Iterator[list[Key]]:
+        """The ways in which `fact` is known, each from itself upwards."""
+        path = fact.path or fact.would_be
+        yield list(_upwards(path))
+        if self.fold:
+            yield list(_upwards("\0" + normal(path, True)))
+        if fact.origin:
+            yield list(_upwards(fact.origin))
+        itself = (fact.dev, fact.ino) if fact.path else ""  # "": nothing is there yet
+        yield [itself, *((one.dev, one.ino) for one in reversed(fact.chain))]
+
+
+def _upwards(key: str) -> Iterator[str]:
+    """`key` and every key above it; what stands before the first slash stays."""
+    front, _, path = key.partition("/")
+    return (front + up for up in ancestors("/" + path.rstrip("/")))
 
 
 class Refusals:
@@ -55,13 +100,17 @@ class Refusals:
     def __init__(self, profile: Profile, facts: Facts, uid: int) -> None:
         """`uid`: whose rights the box has on the host."""
         self._home = facts.host.home
-        self._mine = (facts.host.invoker_uid, uid, 0)
-        self._at: dict[Key, list[Hit]] = {}
-        self._above: dict[Key, list[Hit]] = {}
-        self._fold = any(tree.casefold for tree in facts.trees)
+        self._uid = uid
+        self._no_homes_of = (facts.host.invoker_uid, 0)
+        self._index = _Index(any(tree.casefold for tree in facts.trees))
+        self._rows: list[tuple[Refused, str]] = []  # with the place, resolved
         asked = {fact.asked: fact for fact in facts.paths}
         for row, fact in _rows(asked, facts):
-            self._add(row, fact)
+            text = expand(row.path, self._home).rstrip("/") or "/"
+            place = fact.path or fact.would_be or text
+            self._index.add(len(self._rows), fact, {place, text})
+            self._rows.append((row, place))
+        self._index.close()
         self._overrides: list[tuple[Override, PathFact]] = []
         for override in profile.overrides:
             text = expand(override.path, self._home)
@@ -69,29 +118,23 @@ class Refusals:
             self._overrides.append((override, fact))
         self.used: dict[str, Override] = {}
 
-    def _add(self, row: Refused, fact: PathFact) -> None:
-        text = expand(row.path, self._home).rstrip("/") or "/"
-        place = fact.path or fact.would_be or text
-        for path in dict.fromkeys((place, fact.would_be or place, text)):
-            for way in keys(fact, path, self._fold):
-                self._at.setdefault(way[0], []).append(Hit(row, "is", place))
-                for key in way[1:]:
-                    self._above.setdefault(key, []).append(Hit(row, "holds", place))
-
     def hits(self, fact: PathFact) -> list[Hit]:
         """Every refused path that `fact` is, lies in or holds, each once."""
         found: dict[tuple[str, str], Hit] = {}
-        for way in keys(fact, fact.path or fact.would_be, self._fold):
+
+        def hit(number: int, relation: Relation) -> None:
+            row, where = self._rows[number]
+            if relation != "lies in" or row.scope == "tree":
+                found.setdefault((row.rule, where), Hit(row, relation, where))
+
+        for way in self._index.ways(fact):
             for steps, key in enumerate(way):
-                for hit in self._at.get(key, ()):
-                    if steps and hit.row.scope == "self":
-                        continue
-                    relation: Relation = "lies in" if steps else "is"
-                    found.setdefault((hit.row.rule, hit.where), hit._replace(relation=relation))
-            for hit in self._above.get(way[0], ()):
-                found.setdefault((hit.row.rule, hit.where), hit)
-        for hit in self._other_home(fact):
-            found.setdefault((hit.row.rule, hit.where), hit)
+                for number in self._index.at.get(key, ()):
+                    hit(number, "lies in" if steps else "is")
+            for number in self._index.above.get(way[0], ()):
+                hit(number, "holds")
+        for other in self._other_home(fact):
+            found.setdefault((other.row.rule, other.where), other)
         return list(found.values())
 
     def _other_home(self, fact: PathFact) -> list[Hit]:
@@ -102,16 +145,16 @@ class Refusals:
         steps += [(fact.path, fact.uid)] if fact.path else []
         found = []
         for home, uid in steps:
-            if home[: home.rindex("/")] not in parents or within(self._home, home):
+            if home[: home.rindex("/")] not in parents or uid in self._no_homes_of:
                 continue
             inside: Relation = "is" if place == home else "lies in"
-            if uid not in self._mine:
+            if uid != self._uid:
                 row = Refused(home, "BWN112", f"the home of another user (uid {uid})")
                 found.append(Hit(row, inside, home))
             for row in policy_refused.REFUSED:
-                where = expand(row.path, home)
                 if not row.path.startswith("~"):
                     continue
+                where = expand(row.path, home)
                 if within(place, where) and (row.scope == "tree" or place == where):
                     found.append(Hit(row, "is" if place == where else "lies in", where))
                 elif within(where, place):

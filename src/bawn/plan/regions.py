@@ -106,10 +106,11 @@ class Collector:
 
     def take(self, want: Wanted) -> None:
         """One source and its write roots."""
-        for pattern in want.mask:
-            wrong = problem(pattern)
+        problems = {pattern: problem(pattern) for pattern in want.mask}
+        for pattern, wrong in problems.items():
             if wrong:
                 self.say("BWN301", want.place, f"mask {pattern!r}: {wrong}")
+        mask = tuple(pattern for pattern, wrong in problems.items() if not wrong)
         if not want.mask:
             self.say("BWN309", want.place, f"nothing is masked below {want.text}")
         wrong = pathtext.problem(want.text, relative=want.role == "workdir")
@@ -125,11 +126,10 @@ class Collector:
                 self.say("BWN208", want.place, f"{fact.path} was not walked")
                 return
         else:
-            self._single_file(fact, want)
+            self._single_file(fact, want, mask)
         if fact.links:
             via = ", ".join(fact.links)
             self.say("BWN205", want.place, f"{want.text} is {fact.path} in the box (by {via})")
-        mask = tuple(pattern for pattern in want.mask if not problem(pattern))
         is_dir = fact.kind == "dir"
         self.add(Region(fact.path, want.mode, want.role, is_dir, fact, want.place, mask))
         for root in want.write:
@@ -171,14 +171,14 @@ class Collector:
         elif path == system:
             self.say("BWN260", want.place, f"{path} is the image's own")
 
-    def _single_file(self, fact: PathFact, want: Wanted) -> None:
+    def _single_file(self, fact: PathFact, want: Wanted, mask: tuple[str, ...]) -> None:
         name = fact.path.rpartition("/")[2]
         folder = shell(fact.path.rpartition("/")[0] or "/")
         if want.mode == "rw":
             self.say("BWN220", want.place, f"{fact.path} is one file, writable", folder=folder)
         else:
             self.say("BWN221", want.place, f"{fact.path} is one file", folder=folder)
-        pattern = Matcher(p for p in want.mask if not problem(p)).match(name, name)
+        pattern = Matcher(mask).match(name, name)
         if pattern:
             self.say("BWN310", want.place, f"{fact.path} is masked by {pattern!r} of its own mount")
 
@@ -243,14 +243,15 @@ class Collector:
         if other is region:
             return
         places = f"{other.place} and {region.place}"
+        mode: Mode = other.mode
         if other.mode == region.mode:
             self.say("BWN211", region.place, f"{region.path} is mounted twice", places=places)
-            masks = tuple(dict.fromkeys((*other.mask, *region.mask)))
-            self.regions[key] = other._replace(mask=masks)
         else:
+            mode = "ro"
             modes = f"{other.mode} and {region.mode}"
             self.say("BWN210", region.place, f"{region.path} is mounted {modes}", places=places)
-            self.regions[key] = other._replace(mode="ro")
+        masks = tuple(dict.fromkeys((*other.mask, *region.mask)))
+        self.regions[key] = other._replace(mode=mode, mask=masks)
 
 
 def _to_make(fact: PathFact) -> tuple[str, ...]:

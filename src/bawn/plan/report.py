@@ -31,6 +31,7 @@ _WHY = {
     "git-link": "the repository's git directory",
     "bawn": "bawn's own",
 }
+_LEGEND = "(rw: reads and writes, ro: reads, --: never sees)"
 _FOLDED = ("mask", "protect", "pin")
 _LISTED = 12  # masks or protected files below one mount that are shown one by one
 
@@ -60,7 +61,7 @@ def escaped(text: str) -> str:
 
 def boundary(plan: Plan, colour: bool = False) -> list[str]:
     """The lines of `bawn check`: the tree, what is not in it, then the findings."""
-    lines = [f"profile {escaped(plan.profile)}: what the agent sees", ""]
+    lines = [f"profile {escaped(plan.profile)}: what the agent sees {_LEGEND}", ""]
     for node in _forest(plan):
         lines += _lines(node, "", "", colour)
     for one in plan.tmpfs:
@@ -68,9 +69,13 @@ def boundary(plan: Plan, colour: bool = False) -> list[str]:
             note = "gone after the run" + (", nothing in it can be run" if one.noexec else "")
             lines.append(f"{_paint('rw', colour)}  {escaped(one.target)}  ({note})")
     lines += ["", "never: " + _never(plan)]
+    mounts = {bind.target for bind in plan.binds if bind.role in ("workdir", "mount", "git-link")}
     for guard in plan.guards:
+        if guard.root not in mounts:
+            continue  # a write root or a pin: the mount that holds it says the same
         names = " ".join(escaped(pattern) for pattern in guard.patterns)
-        lines.append(f"never: {names} below {escaped(guard.root)} ({guard.held_by})")
+        lines.append(f"never, when made later either: {names} below {escaped(guard.root)}")
+    lines += [f"later masks are {text}" for text in dict.fromkeys(g.held_by for g in plan.guards)]
     for path, reason in plan.overrides:
         lines.append(f"override: {escaped(path)}: {escaped(reason)}")
     for path in plan.creates:
@@ -83,7 +88,8 @@ def findings(several: tuple[Finding, ...], colour: bool = False) -> list[str]:
     """Each finding with its rule, place, reason and fix; then their number."""
     lines = []
     for one in several:
-        head = f"{one.severity} {one.rule} {RULES[one.rule].title}" if one.rule in RULES else one.rule
+        title = RULES[one.rule].title if one.rule in RULES else ""
+        head = f"{one.severity} {one.rule} {title}".rstrip()
         lines.append(_paint(one.severity, colour, head))
         lines.append(f"  at  {escaped(one.place)}")
         lines.append(f"      {escaped(one.message)}")

@@ -68,6 +68,11 @@ _BY_REASON = {
 HOST_EXEC = {pattern: why for why, row in _BY_REASON.items() for pattern in row.split()}
 
 
+_matchers: dict[bool, Matcher] = {}
+
+
 def matcher(casefold: bool) -> Matcher:
-    """All of the table as one."""
-    return Matcher(HOST_EXEC, casefold)
+    """All of the table as one, made when it is first asked for."""
+    if casefold not in _matchers:
+        _matchers[casefold] = Matcher(HOST_EXEC, casefold)
+    return _matchers[casefold]

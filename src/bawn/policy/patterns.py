@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from bawn.typed import NamedTuple
 
 _STAR = "*"
+_MAGIC = re.compile(r"[*?\[\\]")
 _CLASS = re.compile(r"\[([!^]?)(\]?(?:\\.|[^\]])*)\]")
 
 
@@ -45,6 +46,8 @@ def problem(pattern: str) -> str:
     parts = _parts(pattern)
     if ".." in parts:
         return "`..` leads out of the source"
+    if "[" not in pattern and "\\" not in pattern:
+        return ""
     for part in parts:
         if part.endswith("\\") and not part.endswith("\\\\"):
             return "a backslash at the end of a name escapes nothing"
@@ -175,7 +178,11 @@ class Names:
         self.suffixes: _Suffixes = {}
         rest: dict[str, str] = {}
         for part, pattern in patterns:
-            tokens = _tokens(normal(part, casefold))
+            part = normal(part, casefold)
+            if not _MAGIC.search(part):
+                self.literal.setdefault(part, pattern)
+                continue
+            tokens = _tokens(part)
             stars = [at for at, token in enumerate(tokens) if token.regex == _STAR]
             if len(stars) > 1 or sum(not token.literal for token in tokens) > len(stars):
                 rest.setdefault(_regex(tokens), pattern)

@@ -1,0 +1,106 @@
+"""Each limit by measurement, and what the run log says of it."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.system.conftest import Person, need, policy
+
+pytestmark = pytest.mark.system
+
+EAT = "b = []\nfor _ in range({mib}): b.append(b'x' * (1 << 20))\nprint('all of it')"
+
+
+def last_run(person: Person, work: Path) -> dict[str, object]:
+    lines = person.bawn("runs", "--json", "-n", "1", cwd=work).stdout.splitlines()
+    return dict(json.loads(lines[-1]))
+
+
+def test_memory_twice_the_cap_dies_and_is_reported(person: Person, work: Path) -> None:
+    policy(work, '[profile.default]\nlimits = { memory = "200MiB" }\n', person)
+    done = person.bawn("run", "--", "python3", "-c", EAT.format(mib=400), cwd=work)
+    assert done.returncode == 137, done
+    assert "all of it" not in done.stdout
+    assert "memory limit" in done.stderr
+    ended = last_run(person, work)
+    assert ended["reason"] == "memory"
+    assert ended["limits_hit"] == ["memory"]
+
+
+def test_memory_below_the_cap_lives(person: Person, work: Path) -> None:
+    policy(work, '[profile.default]\nlimits = { memory = "300MiB" }\n', person)
+    done = person.bawn("run", "--", "python3", "-c", EAT.format(mib=150), cwd=work)
+    assert (done.returncode, done.stdout) == (0, "all of it\n"), done.stderr
+    ended = last_run(person, work)
+    assert ended["reason"] == "exit"
+    if person.uid == 0:
+        assert 150 << 20 < int(str(ended["peak_memory"])) <= 300 << 20
+
+
+def test_private_file_systems_count_as_memory(person: Person, work: Path) -> None:
+    policy(work, '[profile.default]\nlimits = { memory = "200MiB", home = "1GiB" }\n', person)
+    done = person.sh("head -c 600m /dev/zero > ~/big; echo done; sleep 2", work)
+    assert done.returncode == 137, done
+
+
+def test_a_fork_bomb_stops_and_node_starts(person: Person, work: Path) -> None:
+    """512 processes and threads; the bomb itself is bounded at 2,000."""
+    need("node")
+    bomb = (
+        "import os, time\nn = 0\ntry:\n  for _ in range(2000):\n    if os.fork() == 0: time.sleep(20); os._exit(0)\n"
+        "    n += 1\nexcept OSError as e: print(e.strerror)\nprint(n, flush=True)\nos.kill(0, 9)"
+    )
+    policy(work, "[profile.default]\nlimits = { pids = 200 }\n", person)
+    done = person.bawn("run", "-q", "--", "python3", "-c", bomb, cwd=work, timeout=120)
+    stopped = done.returncode == 137 or "temporarily unavailable" in done.stdout
+    assert stopped, done
+    made = [int(line) for line in done.stdout.split() if line.isdigit()]
+    assert all(count < 200 for count in made)
+    node = person.bawn("run", "-q", "--", "node", "-e", "console.log(6 * 7)", cwd=work)
+    assert node.stdout == "42\n", node.stderr
+
+
+def test_tmp_is_full_at_its_size(person: Person, work: Path) -> None:
+    done = person.sh("head -c 65m /dev/zero > /tmp/f; ls -l /tmp/f | cut -d' ' -f5", work)
+    assert "No space left" in done.stderr
+    assert int(done.stdout) == 64 << 20
+
+
+def test_home_is_full_at_its_size(person: Person, work: Path) -> None:
+    policy(work, '[profile.default]\nlimits = { home = "8MiB" }\n', person)
+    done = person.sh("head -c 9m /dev/zero > ~/f", work)
+    assert "No space left" in done.stderr
+
+
+def test_open_files(person: Person, work: Path) -> None:
+    policy(work, "[profile.default]\nlimits = { open_files = 100 }\n", person)
+    many = "f = []\ntry:\n  while True: f.append(open('/dev/null'))\nexcept OSError as e: print(len(f) < 100, e.strerror)"
+    assert person.bawn("run", "-q", "python3", "-c", many, cwd=work).stdout == "True Too many open files\n"
+
+
+def test_cpu(users: dict[str, Person]) -> None:
+    """Half a processor: three busy seconds yield about one and a half."""
+    root = users["root"]
+    work = root.make(root.home / "cpu")
+    policy(work, "[profile.default]\nlimits = { cpus = 0.5 }\n", root)
+    burn = (
+        "import time\nt = time.monotonic()\nwhile time.monotonic() - t < 3: pass\nprint(time.process_time())"
+    )
+    before = time.monotonic()
+    done = root.bawn("run", "-q", "python3", "-c", burn, cwd=work)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - before > 3
+    usage = last_run(root, work)
+    assert usage["reason"] == "exit"
+    steps = "n = 0\nimport time\nt = time.monotonic()\nwhile time.monotonic() - t < 2: n += 1\nprint(n)"
+    slow = int(root.bawn("run", "-q", "python3", "-c", steps, cwd=work).stdout)
+    policy(work, "[profile.default]\nlimits = { cpus = 1 }\n", root)
+    fast = int(root.bawn("run", "-q", "python3", "-c", steps, cwd=work).stdout)
+    assert slow < 0.75 * fast
+
+
+def test_a_plain_137_is_not_called_a_limit(person: Person, work: Path) -> None:
+    assert person.sh("exit 137", work).returncode == 137
+    assert last_run(person, work)["limits_hit"] == []
