@@ -96,7 +96,7 @@ def shown(plan: Plan, tmp_path: Path) -> str:
     parts = ["\n".join(step.describe() for step in steps(plan))]
     parts.append(json.dumps(plan.as_data(), indent=1, ensure_ascii=False))
     if plan.engine == "docker":
-        parts.append("\n".join(docker_argv(plan, "bawn-RUN", Files("/INIT", "/EMPTY", "/SEED"), tty=False)))
+        parts.append("\n".join(docker_argv(plan, "bawn-RUN", Files("/OWN", "/EMPTY", True), tty=False)))
     else:
         bundle = oci.bundle(
             plan, rootfs="/ROOT", image=[("/IMAGE/etc", "/etc")], empty=oci.Empty("/EMPTY", "/EMPTY.D"),

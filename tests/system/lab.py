@@ -124,7 +124,7 @@ def image_files() -> set[str]:
             found |= {path, os.path.realpath(path)}
     for tree in ("/usr/lib/python3.11", "/usr/lib/node_modules/npm"):
         found |= {str(p) for p in Path(tree).rglob("*") if "__pycache__" not in p.parts} | {tree}
-    binaries = [p for p in found if os.path.isfile(p) and open(p, "rb").read(4) == b"\x7fELF"]
+    binaries = [p for p in found if os.path.isfile(p) and Path(p).read_bytes()[:4] == b"\x7fELF"]
     listed = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=False).stdout
     for line in listed.splitlines():
         for word in line.split():

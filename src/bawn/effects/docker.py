@@ -252,6 +252,6 @@ class _Box:
         if self._exit < 0:
             raise EngineError("docker could not start the container (its own message stands above)",
                               "bawn doctor --engine docker")  # fmt: skip
-        if hit and self._exit >= CANNOT_RUN:
+        if hit and self._exit != 0:  # the kernel ended the Sentry; runsc calls that 1
             return Outcome(137, hit[0], duration, peak, hit)
         return Outcome(self._exit, "signal" if self._exit > 128 else "exit", duration, peak, hit)
