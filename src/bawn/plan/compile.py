@@ -172,6 +172,9 @@ def _docker_findings(profile: Profile, facts: Facts, place: str) -> list[Finding
     if runtime is None:
         return [finding("BWN706", "engine docker", "docker does not know the runtime runsc")]
     found = [finding("BWN707", place, "engine docker needs an image")] if profile.image == "host" else []
+    if "bawn" not in runtime.path:
+        text = f"docker's runtime runsc is {runtime.path}, not the one of bawn setup docker"
+        found.append(finding("BWN711", "engine docker", text))
     opened = openers(runtime)
     return found + [
         finding("BWN710", "engine docker", f"runtime runsc has {arg}: {why}") for arg, why in opened

@@ -349,6 +349,12 @@ RULES: dict[str, Rule] = {
         "an argument of docker's runtime entry weakens every box of it",
         "take it out of docker's daemon.json",
     ),
+    "BWN711": Rule(
+        "error",
+        "a runtime whose read-only is not the kernel's",
+        "an open with O_TRUNC empties files on a mount that runsc calls read-only",
+        "sudo bawn setup docker --apply --restart   (take the other runsc entry out first)",
+    ),
 }
 
 
