@@ -100,7 +100,7 @@ def transcript() -> str:
         lines = []
         for command in TRANSCRIPT:
             done = subprocess.run(
-                command, shell=True, cwd=work, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                ["sh", "-c", command], cwd=work, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
             lines += [f"$ {command}", done.stdout.replace(directory, "~/src").rstrip()]
     return "```\n" + "\n".join(lines) + "\n```\n"
