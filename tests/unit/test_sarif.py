@@ -5,7 +5,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 
 from bawn.plan.model import Finding
