@@ -341,7 +341,19 @@ RULES: dict[str, Rule] = {
         "error",
         "a runtime that opens the box",
         "an argument of docker's runtime entry weakens every box of it",
-        "take it out of docker's daemon.json",
+        "{fix}",
+    ),
+    "BWN712": Rule(
+        "error",
+        "a docker daemon that cannot hold a box",
+        "its paths, user ids or limits are not those of this plan",
+        "{fix}",
+    ),
+    "BWN713": Rule(
+        "error",
+        "a runtime that is not gVisor's",
+        "the name runsc proves nothing: bawn never falls back to the host's kernel",
+        "{fix}",
     ),
 }
 
