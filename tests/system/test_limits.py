@@ -49,7 +49,8 @@ def test_a_fork_bomb_stops_and_node_starts(person: Person, work: Path) -> None:
     """512 processes and threads; the bomb itself is bounded at 2,000."""
     need("node")
     bomb = (
-        "import os, time\nn = 0\ntry:\n  for _ in range(2000):\n    if os.fork() == 0: time.sleep(20); os._exit(0)\n"
+        "import os, time\nn = 0\ntry:\n  for _ in range(2000):\n"
+        "    if os.fork() == 0: time.sleep(20); os._exit(0)\n"
         "    n += 1\nexcept OSError as e: print(e.strerror)\nprint(n, flush=True)\nos.kill(0, 9)"
     )
     policy(work, "[profile.default]\nlimits = { pids = 200 }\n", person)
@@ -76,7 +77,10 @@ def test_home_is_full_at_its_size(person: Person, work: Path) -> None:
 
 def test_open_files(person: Person, work: Path) -> None:
     policy(work, "[profile.default]\nlimits = { open_files = 100 }\n", person)
-    many = "f = []\ntry:\n  while True: f.append(open('/dev/null'))\nexcept OSError as e: print(len(f) < 100, e.strerror)"
+    many = (
+        "f = []\ntry:\n  while True: f.append(open('/dev/null'))\n"
+        "except OSError as e: print(len(f) < 100, e.strerror)"
+    )
     assert person.bawn("run", "-q", "python3", "-c", many, cwd=work).stdout == "True Too many open files\n"
 
 

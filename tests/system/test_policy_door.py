@@ -35,7 +35,8 @@ def test_a_nested_policy_is_read_only(person: Person, work: Path) -> None:
 def test_a_policy_of_a_parent_reachable_by_a_mount_is_read_only(person: Person, work: Path) -> None:
     inner = person.make(work / "repo")
     os.chown(inner, work.stat().st_uid, work.stat().st_gid)
-    policy(work, f'[profile.default]\nworkdir = "repo"\n[[profile.default.mount]]\nsource = "{work}"\nmode = "rw"\n', person)  # fmt: skip
+    row = f'[[profile.default.mount]]\nsource = "{work}"\nmode = "rw"\n'
+    policy(work, f'[profile.default]\nworkdir = "repo"\n{row}', person)
     before = (work / "bawn.toml").read_bytes()
     script = f"printf '{WIDER}' > {work}/bawn.toml; echo x > {work}/made"
     done = person.bawn("run", "-q", "--", "bash", "-c", script, cwd=inner)

@@ -20,7 +20,8 @@ ln -s .. out/up && echo x > out/up/new3.txt
 mv sub out/sub; mv out out2; rmdir out; rm -rf sub; mv out/keep.txt sub/stolen.txt
 echo x > /proc/self/root$VAULT/new4.txt; echo x > /proc/1/root$VAULT/new5.txt
 exec 9<note.txt; echo x > /proc/self/fd/9; echo x > /dev/fd/9
-truncate -s 0 note.txt; dd if=/dev/zero of=note.txt bs=1 count=1; cp /usr/bin/true note.txt; sed -i s/a/b/ note.txt
+truncate -s 0 note.txt; dd if=/dev/zero of=note.txt bs=1 count=1
+cp /usr/bin/true note.txt; sed -i s/a/b/ note.txt
 mount --bind out sub; mount -o remount,rw "$VAULT"; mount -t tmpfs none sub; umount "$VAULT"; umount -l out
 unshare -rm sh -c "mount -o remount,rw,bind $VAULT; echo x > note.txt"; unshare -U sh -c "echo x > note.txt"
 python3 - <<'PY'

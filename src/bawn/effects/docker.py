@@ -287,6 +287,6 @@ class _Box:
                               "bawn doctor --engine docker")  # fmt: skip
         if self._exit < 0:
             raise EngineError("the docker daemon went away during the run", "bawn doctor --engine docker")
-        if hit and self._exit >= CANNOT_RUN:
+        if hit and self._exit != 0:  # the kernel ended the Sentry; runsc calls that 1
             return Outcome(137, hit[0], duration, peak, hit)
         return Outcome(self._exit, "signal" if self._exit > 128 else "exit", duration, peak, hit)

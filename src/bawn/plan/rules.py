@@ -343,6 +343,12 @@ RULES: dict[str, Rule] = {
         "an argument of docker's runtime entry weakens every box of it",
         "{fix}",
     ),
+    "BWN711": Rule(
+        "error",
+        "a runtime whose read-only is not the kernel's",
+        "an open with O_TRUNC empties files on a mount that runsc calls read-only",
+        "{fix}",
+    ),
     "BWN712": Rule(
         "error",
         "a docker daemon that cannot hold a box",

@@ -8,6 +8,9 @@ from bawn.plan.model import Severity
 from bawn.typed import NamedTuple
 
 RUNTIME = "runsc"
+STAGE = "docker_stage.py"  # what the runtime program of `bawn setup docker` starts
+SETUP = "sudo bawn setup docker --apply --restart"
+_SETUP_AGAIN = f"take the other runsc entry out of daemon.json, then: {SETUP}"
 # Programs that share the host's kernel, whatever name they are registered under.
 BARE = ("runc", "crun", "youki", "railcar", "kata-runtime", "sysbox-runc")
 # Argument of runsc -> (severity, what it does).
@@ -42,10 +45,12 @@ def faults(docker: DockerFact) -> tuple[Fault, ...]:
     runtime = next((r for r in docker.runtimes if r.name == RUNTIME), None)
     if runtime is None:
         text = f"docker does not know the runtime {RUNTIME}"
-        return (*found, Fault("BWN706", "error", text, "sudo bawn setup docker --apply --restart"))
+        return (*found, Fault("BWN706", "error", text, SETUP))
     if wrong := impostor(runtime):
-        fix = "take that entry out of daemon.json, then: sudo bawn setup docker --apply --restart"
-        found.append(Fault("BWN713", "error", wrong, fix))
+        found.append(Fault("BWN713", "error", wrong, _SETUP_AGAIN))
+    elif STAGE not in runtime.script:
+        text = f"docker's runtime {RUNTIME} is {runtime.path}, not the one of bawn setup docker"
+        found.append(Fault("BWN711", "error", text, _SETUP_AGAIN))
     for argument, severity, why in openers(runtime):
         text = f"runtime {RUNTIME} has {argument}: {why}"
         found.append(Fault("BWN710", severity, text, f"take {argument} out of docker's daemon.json"))
