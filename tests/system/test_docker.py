@@ -61,10 +61,11 @@ def nothing_left(lab: Lab) -> None:
 
 
 def test_inside(lab: Lab, person: Person, work: Path) -> None:
+    names = "python3 -c 'import socket; print(*[n for _, n in socket.if_nameindex()])'"
     script = (
         "uname -r; id -u; grep -E 'CapPrm|CapEff|CapBnd' /proc/self/status | sort -u | cut -f2; "
         "touch /x /etc/x /usr/x ~/x /tmp/x made; cp /usr/bin/true /tmp/t; /tmp/t; echo $?; "
-        "cp /usr/bin/true $TMPDIR/t; $TMPDIR/t; echo $?; python3 -c 'import socket; print(*[n for _, n in socket.if_nameindex()])'; pwd"
+        "cp /usr/bin/true $TMPDIR/t; $TMPDIR/t; echo $?; " + names + "; pwd"
     )
     done = sh(lab, person, work, script)
     assert done.stdout.split() == [
@@ -187,7 +188,7 @@ def test_killed_bawn_leaves_no_container(lab: Lab, person: Person, work: Path) -
     deadline = time.monotonic() + 15
     while time.monotonic() < deadline and lab.docker("ps", "--all", "--quiet").stdout:
         time.sleep(0.2)
-    assert person.bawn("sweep", cwd=work, **lab.environment).returncode == 0
+    assert person.bawn("sweep", cwd=work, **lab.environment).returncode == 0  # type: ignore[arg-type]
     nothing_left(lab)
 
 

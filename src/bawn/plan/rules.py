@@ -219,6 +219,12 @@ RULES: dict[str, Rule] = {
         "one of the two was not meant",
         "mask = [] on this mount, if the file is to be seen",
     ),
+    "BWN311": Rule(
+        "warning",
+        "a masked link that the agent can remove",
+        "what it leads to is masked by this link alone: without it the next run shows it",
+        'mask = ["{name}"] too (keep the others of the list)',
+    ),
     # Files the host runs or obeys
     "BWN401": Rule(
         "warning",
