@@ -97,6 +97,14 @@ class Lab:
             **{"capture_output": True, **options},
         )  # fmt: skip
 
+    def runs(self) -> list[Path]:
+        """The run directories of bawns that used this daemon; others run beside it."""
+        found = []
+        for mark in Path("/run/bawn/runs").glob("*/docker"):
+            with contextlib.suppress(FileNotFoundError):
+                found += [mark.parent] if str(self.socket) in mark.read_text() else []
+        return found
+
     def import_image(self) -> None:
         """Debian's own programs from this machine's /usr would be 4 GiB: what the tests need of it,
         with every shared library that those programs load."""
