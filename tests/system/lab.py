@@ -97,6 +97,14 @@ class Lab:
             **{"capture_output": True, **options},
         )  # fmt: skip
 
+    def runs(self) -> list[Path]:
+        """The run directories of bawns that used this daemon; others run beside it."""
+        found = []
+        for mark in Path("/run/bawn/runs").glob("*/docker"):
+            with contextlib.suppress(FileNotFoundError):
+                found += [mark.parent] if str(self.socket) in mark.read_text() else []
+        return found
+
     def import_image(self) -> None:
         """Debian's own programs from this machine's /usr would be 4 GiB: what the tests need of it,
         with every shared library that those programs load."""
@@ -124,7 +132,7 @@ def image_files() -> set[str]:
             found |= {path, os.path.realpath(path)}
     for tree in ("/usr/lib/python3.11", "/usr/lib/node_modules/npm"):
         found |= {str(p) for p in Path(tree).rglob("*") if "__pycache__" not in p.parts} | {tree}
-    binaries = [p for p in found if os.path.isfile(p) and open(p, "rb").read(4) == b"\x7fELF"]
+    binaries = [p for p in found if os.path.isfile(p) and Path(p).read_bytes()[:4] == b"\x7fELF"]
     listed = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=False).stdout
     for line in listed.splitlines():
         for word in line.split():

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     fact = runsc.observe(process.run, f"{where.runtime}/runsc.json", machine)
     if fact.problem:
         raise HostError(fact.problem, fact.fix)
-    remedy = needs_remedy(fact.version)
+    remedy = runsc.mistakes_netns(process.run, fact.version)
     setup = setup_docker.prepare(args.config, args.directory, fact.path, remedy)
     if not setup.edit.changes:
         print(f"{setup.config} registers runsc already")
@@ -54,12 +54,6 @@ def run(args: argparse.Namespace) -> int:
     print(f"{setup.config}: {setup_docker.apply(setup, where.state, verify)}"
           + ("" if args.restart else "; docker knows it after a restart: add --restart"))  # fmt: skip
     return 0
-
-
-def needs_remedy(version: str) -> bool:
-    """Is this runsc one that mistakes every network namespace for the root one here?"""
-    old = runsc.release_date(version) < runsc.NETWORK_FIXED
-    return old and os.path.exists("/proc/sys/net/core/rmem_default")
 
 
 def _diff(setup: setup_docker.Setup) -> str:

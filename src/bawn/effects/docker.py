@@ -27,10 +27,13 @@ from bawn.facts.model import DockerFact, Facts
 from bawn.plan.docker import GO, OWN, Files, docker_argv
 from bawn.plan.inspect import compare
 from bawn.plan.model import Plan
+from bawn.plan.runtime_args import faults
 
 GRACE = 1.0  # seconds between the polite and the final end, at a time-out
 HANGUP_GRACE = 10.0  # the same where a person or a supervisor sent SIGTERM or SIGHUP
 LAST = 5.0  # seconds for docker to end what it was told to kill
+_APPEARED = "a masked name appeared on the host: "
+_NOT_PLANNED = "docker did not make the container as planned; it was ended before its command began:\n  "
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
@@ -45,6 +48,7 @@ def run(
     paths, name = run_paths(facts.runtime, run_id), container_of(run_id)
     known = frozenset(f.path for tree in facts.trees for f in tree.finds if f.kind == "mask")
     lock = gvisor.open_run(paths)
+    clean = True
     try:
         files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime))
         words, env = client(docker, paths, secrets)
@@ -52,22 +56,23 @@ def run(
         with undo, Watch(plan.guards, known) as watch, docker_api.Events(socket, name) as events:
             box = _Box(plan, socket, name, files, image_env, watch, events, paths.docker, tty)
             try:
-                return box.run([*words, *docker_argv(plan, name, files, tty=tty)], env)
+                return box.run([*words, *docker_argv(plan, name, files, tty=tty)], {**env, **secrets})
             finally:
-                box.clean(observer)
+                clean = box.clean(observer)
     finally:
-        gvisor.close_run(paths, lock)
+        if clean:
+            gvisor.close_run(paths, lock)
+        else:
+            os.close(lock)  # `sweep` finds the run by its directory and tries again
 
 
 def ready(docker: DockerFact, plan: Plan) -> tuple[str, tuple[str, ...]]:
     """(the daemon's socket, the variables of the image), or a refusal (HostError, EngineError)."""
-    if docker.remote:
-        raise EngineError(
-            f"the docker daemon at {docker.endpoint} is not on this machine: its paths are not ours",
-            "run bawn where the daemon runs",
-        )
     if docker.problem:
         raise EngineError(docker.problem, docker.fix)
+    for fault in faults(docker):
+        if fault.severity == "error":
+            raise EngineError(fault.text, fault.fix)
     socket = docker.endpoint.removeprefix("unix://")
     image = docker_api.image(socket, plan.image)
     if image is None:
@@ -95,66 +100,77 @@ class _Box:
         self._running = False  # PID 1 has been started
         self._exit = -1  # the container's own exit status, once it has one
         self._gone = False  # the daemon has removed it
+        self._cut = False  # bawn killed the client: the daemon may still do what it had asked for
+        self._oom = False
         self._gauge: Gauge | None = None
         self._reason, self._signal = "exit", 0
         self._notes: tuple[str, ...] = ()
         self._deadline = 0.0
         self._steps = [signal.SIGTERM, signal.SIGKILL]  # what is left to try at a deadline
         self._child = -1
-        self._started = 0.0
+        self._poller = select.poll()
 
     def run(self, argv: list[str], env: dict[str, str]) -> Outcome:
         """Starts the client and sees the container to its end."""
-        self._started = time.monotonic()
-        self._deadline = self._started + self._plan.limit("time").value
+        if hit := self._watch.hit():
+            return Outcome(CANNOT_RUN, "mask", 0, notes=(_APPEARED + hit,))
+        started = time.monotonic()
+        self._deadline = started + self._plan.limit("time").value
         with Terminal(self._tty), Signals() as signals:
             self._child = process.spawn(argv, env)
-            status = self._supervise(signals)
-        return self._outcome(status, int((time.monotonic() - self._started) * 1000))
+            try:
+                status = self._supervise(signals)
+            except BaseException:
+                self._kill_client()
+                os.waitpid(self._child, 0)
+                raise
+        return self._outcome(status, int((time.monotonic() - started) * 1000))
 
     def _supervise(self, signals: Signals) -> int:
         """Waits for everything that can happen; the client's exit status (negative: its signal)."""
-        poller = select.poll()
         for source in (signals, self._events, self._watch):
             if source.fileno() >= 0:
-                poller.register(source.fileno(), select.POLLIN)
+                self._poller.register(source.fileno(), select.POLLIN)
         while True:
             left = max(0.0, self._deadline - time.monotonic())
-            ready = {fd for fd, _ in poller.poll(left * 1000 + 1)}
-            if self._events.fileno() in ready:
-                self._happened(self._events.read(), poller)
-                if not self._events.open:
-                    poller.unregister(self._events.fileno())
+            ready = {fd for fd, _ in self._poller.poll(left * 1000 + 1)}
+            if self._reason != "mask" and (hit := self._watch.hit()):
+                self._notes = (_APPEARED + hit,)
+                self._end("mask", signal.SIGKILL)
             if self._gauge and self._gauge.fd in ready:
                 self._gauge.sample()
-                poller.unregister(self._gauge.fd)
+                self._poller.unregister(self._gauge.fd)
                 self._gauge.close()
-            if self._reason != "mask" and (hit := self._watch.hit()):
-                self._notes = (f"a masked name appeared on the host: {hit}",)
-                self._end("mask", signal.SIGKILL)
+            if self._events.fileno() in ready:
+                for event in self._events.read():
+                    self._happened(event)
+                if not self._events.open:
+                    self._poller.unregister(self._events.fileno())
             for caught in signals.read():
-                if caught.number == signal.SIGCHLD:
-                    done, status = os.waitpid(self._child, os.WNOHANG)
-                    if done:
-                        return os.waitstatus_to_exitcode(status)
-                else:
+                if caught.number != signal.SIGCHLD:
                     self._caught(caught)
+                    continue
+                done, status = os.waitpid(self._child, os.WNOHANG)
+                if done:
+                    return os.waitstatus_to_exitcode(status)
             if time.monotonic() >= self._deadline:
                 self._expired()
 
-    def _happened(self, events: list[docker_api.Event], poller: "select.poll") -> None:
-        for event in events:
-            if event.action == "create":
-                self._created(event.id)
-            elif event.action == "start":
-                self._running = True
-                self._measure(poller)
-            elif event.action == "oom" and self._gauge:
-                self._gauge.note("memory")
-            elif event.action == "die":
-                self._exit = event.exit
-            elif event.action == "destroy":
-                self._gone = True
+    def _happened(self, event: docker_api.Event) -> None:
+        if event.action == "create":
+            self._created(event.id)
+        elif event.action == "start":
+            self._running = True
+            self._measure()
+        elif event.action == "oom":
+            self._oom = True
+        elif event.action == "die":
+            self._exit = event.exit
+            if self._watch.fileno() >= 0:
+                self._poller.unregister(self._watch.fileno())
+                self._watch.close()
+        elif event.action == "destroy":
+            self._gone = True
 
     def _created(self, container: str) -> None:
         """The container exists, PID 1 does not run yet: is it the one that was planned?"""
@@ -168,16 +184,16 @@ class _Box:
         if made is None or wrong:
             self._notes = tuple(d.describe() for d in wrong) or ("it has vanished",)
             self._end("engine", signal.SIGKILL)
-            return
-        gvisor.write(f"{self._files.own}{GO.removeprefix(OWN)}", b"", 0o444)
+        elif self._reason == "exit":
+            gvisor.write(f"{self._files.own}{GO.removeprefix(OWN)}", b"", 0o444)
 
-    def _measure(self, poller: "select.poll") -> None:
+    def _measure(self) -> None:
         made = docker_api.inspect(self._socket, self._name) or {}
         pid = (made.get("State") or {}).get("Pid")
         if isinstance(pid, int) and pid > 0:
             self._gauge = Gauge(pid)
             if self._gauge.fd >= 0:
-                poller.register(self._gauge.fd, select.POLLIN)
+                self._poller.register(self._gauge.fd, select.POLLIN)
 
     def _caught(self, caught: Caught) -> None:
         """A signal for the box. Of a terminal's the client has its own copy, and passes it on."""
@@ -200,7 +216,7 @@ class _Box:
         if self._steps:
             self._end("timeout", self._steps[0])
         else:
-            os.kill(self._child, signal.SIGKILL)
+            self._kill_client()
             self._deadline = time.monotonic() + LAST
 
     def _end(self, reason: str, number: signal.Signals) -> None:
@@ -210,48 +226,67 @@ class _Box:
         self._steps = self._steps[self._steps.index(number) + 1 :] if number in self._steps else []
         self._deadline = time.monotonic() + (GRACE if number == signal.SIGTERM else LAST)
         if not docker_api.kill(self._socket, self._name, number) and not self._running:
-            os.kill(self._child, signal.SIGKILL)
+            self._kill_client()
 
-    def clean(self, observer: Observer) -> None:
+    def _kill_client(self) -> None:
+        self._cut = True
+        os.kill(self._child, signal.SIGKILL)
+
+    def clean(self, observer: Observer) -> bool:
         """Removes the container, also one that the daemon is just about to make for a client that
-        was killed, and what a failed start left running."""
+        was killed, and what a failed start left running. False where the daemon would not."""
+        if self._gauge:
+            self._gauge.close()
         try:
-            if not self._id and self._reason != "exit":
-                self._await_create()
+            if self._cut and not self._id:
+                self._await("create")
             if not self._gone:
                 docker_api.remove(self._socket, self._name)
         except BawnError as error:
-            observer.warn(f"{error.message}; try: bawn sweep")
-        docker_api.end_leftovers(self._id if self._exit < 0 or self._reason != "exit" else "")
-        if self._gauge:
-            self._gauge.close()
+            observer.warn(f"container {self._name} is not removed: {error.message}; try: bawn sweep")
+            return False
+        if not self._running or self._exit < 0:
+            docker_api.end_leftovers(self._id)
+        return True
 
-    def _await_create(self) -> None:
+    def _await(self, action: str) -> None:
+        """Waits a second for the daemon to tell that something happened."""
+        until = time.monotonic() + 1
         poller = select.poll()
         poller.register(self._events.fileno(), select.POLLIN)
-        poller.poll(1000)
-        self._id = next((e.id for e in self._events.read() if e.action == "create"), "")
+        while self._events.open and (left := until - time.monotonic()) > 0:
+            poller.poll(left * 1000)
+            events = self._events.read()
+            for event in events:
+                self._id = self._id or event.id
+                if event.action == "die":
+                    self._exit = event.exit
+                self._oom = self._oom or event.action == "oom"
+                self._gone = self._gone or event.action == "destroy"
+            if any(event.action == action for event in events):
+                return
 
     def _outcome(self, status: int, duration: int) -> Outcome:
-        if self._exit < 0:
-            self._happened(self._events.read(), select.poll())
+        if self._running and self._exit < 0:
+            self._await("die")
         peak, hit = self._gauge.result() if self._gauge else (-1, ())
+        if self._oom and "memory" not in hit:
+            hit = ("memory", *hit)
         if self._reason == "engine":
-            raise EngineError(
-                "docker did not make the container as planned; it was ended before its command began:\n  "
-                + "\n  ".join(self._notes)
-            )
+            raise EngineError(_NOT_PLANNED + "\n  ".join(self._notes))
         if self._reason == "timeout":
             return Outcome(TIMEOUT, "timeout", duration, peak, (*hit, "time"))
         if self._reason == "mask":
             return Outcome(CANNOT_RUN, "mask", duration, peak, hit, self._notes)
-        if self._exit < 0 and self._reason == "signal":
+        if self._reason == "signal" and (self._exit < 0 or not self._running):
             return Outcome(128 + self._signal, "signal", duration, peak, hit)
-        if self._exit < 0 and status < 0:
+        if status < 0:
             raise EngineError(f"docker's client was ended by signal {-status}; the container was removed")
-        if self._exit < 0:
+        if not self._running:
             raise EngineError("docker could not start the container (its own message stands above)",
                               "bawn doctor --engine docker")  # fmt: skip
-        if hit and self._exit >= CANNOT_RUN:
+        if self._exit < 0:
+            raise EngineError("the docker daemon went away during the run", "bawn doctor --engine docker")
+        if hit and self._exit != 0:  # the kernel ended the Sentry; runsc calls that 1
             return Outcome(137, hit[0], duration, peak, hit)
         return Outcome(self._exit, "signal" if self._exit > 128 else "exit", duration, peak, hit)

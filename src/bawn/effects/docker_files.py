@@ -32,7 +32,7 @@ def prepare_files(plan: Plan, paths: RunPaths, socket: str, init: str) -> Files:
 
 
 def client(docker: DockerFact, paths: RunPaths, secrets: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The first words of a `docker` command for this run, and its environment, which holds the secrets.
+    """The first words of a `docker` command for this run, and its environment without the secrets.
 
     Its configuration is the run's own: the person's may add variables to every container (`proxies`)
     or name another daemon. Raises HostError for a secret whose name the client would take as its own.
@@ -49,4 +49,4 @@ def client(docker: DockerFact, paths: RunPaths, secrets: dict[str, str]) -> tupl
     gvisor.write(f"{config}/config.json", json.dumps({"detachKeys": _NO_DETACH}).encode(), 0o600)
     base = {"PATH": os.environ.get("PATH", os.defpath), "HOME": config, "LC_ALL": "C"}
     term = {"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}
-    return [docker.cli, "--host", docker.endpoint, "--config", config], {**base, **term, **secrets}
+    return [docker.cli, "--host", docker.endpoint, "--config", config], {**base, **term}

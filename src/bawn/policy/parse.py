@@ -7,7 +7,6 @@ from bawn.digest import sha256_hex
 from bawn.errors import PolicyError
 from bawn.policy import checks, fields
 from bawn.policy.kinds import REQUIRED, Field
-from bawn.policy.lines import index
 from bawn.policy.model import (
     DEFAULT_MASK,
     Limits,
@@ -43,7 +42,7 @@ def parse_policy(text: str, path: str, data: dict[str, Any] | None = None) -> Po
             f"{path} is not a valid policy: {count} problem{'s' if count > 1 else ''}",
             render(reader.problems, text, path),
         )
-    return _build(values, path, sha256_hex(text.encode()), index(text))
+    return _build(values, path, sha256_hex(text.encode()))
 
 
 def toml(text: str, path: str) -> dict[str, Any]:
@@ -61,7 +60,7 @@ def toml(text: str, path: str) -> dict[str, Any]:
 
 def default_policy() -> Policy:
     """What holds without a policy file: one profile, the defaults, the work directory."""
-    return _build({"profile": (("default", {}),)}, "", sha256_hex(b""), {})
+    return _build({"profile": (("default", {}),)}, "", sha256_hex(b""))
 
 
 def select(policy: Policy, name: str | None) -> Profile:
@@ -153,39 +152,39 @@ def _check_names(profile: _Values, path: Path, reader: Reader) -> None:
             )
 
 
-def _build(values: _Values, path: str, sha256: str, lines: dict[Path, int]) -> Policy:
-    """The values with every default filled in. `lines` tells where tables begin."""
+def _build(values: _Values, path: str, sha256: str) -> Policy:
+    """The values with every default filled in."""
     wall = Wall(**values.get("wall", {}))
     outbound = Outbound(**values.get("outbound", {}))
     defaults = values.get("defaults", {})
-    made = tuple(_profile(name, own, defaults, lines) for name, own in values["profile"])
+    made = tuple(_profile(name, own, defaults) for name, own in values["profile"])
     return Policy(path, sha256, made, wall, outbound)
 
 
-def _profile(name: str, own: _Values, defaults: _Values, lines: dict[Path, int]) -> Profile:
+def _profile(name: str, own: _Values, defaults: _Values) -> Profile:
     path: Path = ("profile", name)
     mask = defaults.get("mask", DEFAULT_MASK)
     given = {**_PLAIN, **_INHERITED, "mask": mask, **defaults, **own}
     given["limits"] = Limits()._replace(**{**defaults.get("limits", {}), **own.get("limits", {})})
     given["secrets"] = tuple(map(_secret, own.get("secrets", ())))
     given["mounts"] = tuple(
-        Mount(**{**_MOUNT, "mask": mask, **row}, place=_place((*path, "mount", n), lines))
+        Mount(**{**_MOUNT, "mask": mask, **row}, place=_place((*path, "mount", n)))
         for n, row in enumerate(given.pop("mount"))
     )
     given["overrides"] = tuple(
-        Override(**row, place=_place((*path, "override", n), lines))
-        for n, row in enumerate(given.pop("override"))
+        Override(**row, place=_place((*path, "override", n))) for n, row in enumerate(given.pop("override"))
     )
-    return Profile(name=name, place=_place(path, lines), **given)
+    return Profile(name=name, place=_place(path), **given)
 
 
 def _secret(value: Any) -> Secret:
     return Secret(value) if isinstance(value, str) else Secret(value["name"], value["file"])
 
 
-def _place(path: Path, lines: dict[Path, int]) -> Place:
+def _place(path: Path) -> Place:
+    """Its line is looked up when it is shown (`lines.with_line`), never on the way to a run."""
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)[1:]
-    return Place(lines.get(path, 0), field)
+    return Place(0, field)
 
 
 def _defaults(table: tuple[Field, ...]) -> _Values:

@@ -48,10 +48,9 @@ def of_key(name: str, known: list[str], path: Path) -> Problem:
 
 def render(problems: list[Problem], text: str, path: str) -> tuple[str, ...]:
     """`path:line: field: got ...; allowed: ...; fix: ...`, in the order of the file."""
-    where = line_of(text)
     here = quoted(path.rpartition("/")[0])[1:-1]
     path = _clean(path)
-    rows = sorted((where(one.path), number, one) for number, one in enumerate(problems))
+    rows = sorted((line_of(text, one.path), number, one) for number, one in enumerate(problems))
     return tuple(
         f"{path}:{line}: {dotted(one.path)}: got {one.got}; allowed: {one.allowed}; "
         f"fix: {one.fix.replace(HERE, here or HERE)}"
