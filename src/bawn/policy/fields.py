@@ -193,7 +193,7 @@ IMAGE = Field(
     "The machine's own /usr, read-only (host), or an image.",
 )
 LIMITS_FIELD = Field(
-    "limits", table(LIMITS, example='{ memory = "2GiB" }'), {}, "Hard limits of a run, each merged by itself."
+    "limits", table(LIMITS, '{ memory = "2GiB" }'), {}, "Hard limits of a run, each merged by itself."
 )
 
 PROFILE = (
@@ -252,11 +252,14 @@ OUTBOUND = (
     Field("deny", _MASK, list(Outbound().deny), "Files that may not leave even so."),
 )
 
+_ONE = table(PROFILE, "[profile.default]")
+
 
 def _version(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value != VERSION:
-        newer = isinstance(value, int) and value > VERSION
-        raise NotAllowed("newer than this bawn" if newer else "not the version of this format")
+        if isinstance(value, int) and value > VERSION:
+            raise NotAllowed("newer than this bawn", fix=f"upgrade bawn, or write `version = {VERSION}`")
+        raise NotAllowed("not the version of this format", str(VERSION))
     return value
 
 
@@ -268,14 +271,20 @@ TOP = table(
             REQUIRED,
             "The version of this format.",
         ),
-        Field("defaults", table(DEFAULTS), {}, "What holds for every profile that does not say otherwise."),
-        Field("wall", table(WALL), {}, "What no box may reach, whatever a profile allows."),
+        Field(
+            "defaults",
+            table(DEFAULTS, "[defaults]"),
+            {},
+            "What holds where a profile says nothing else.",
+        ),
+        Field("wall", table(WALL, "[wall]"), {}, "What no box may reach, whatever a profile allows."),
         Field(
             "profile",
-            mapped(PROFILE_NAME, table(PROFILE), "tables [profile.NAME]", "{ default = {} }", least=1),
+            mapped(PROFILE_NAME, _ONE, "tables [profile.NAME]", _ONE.example, least=1),
             REQUIRED,
             "What one kind of run may do.",
         ),
-        Field("outbound", table(OUTBOUND), {}, "Which files of a reply may leave the machine."),
-    )
+        Field("outbound", table(OUTBOUND, "[outbound]"), {}, "Which files of a reply may leave the machine."),
+    ),
+    "version = 1",
 )

@@ -49,8 +49,8 @@ def rows(fields: tuple[Field, ...], name: str) -> Kind:
     return Kind(f"tables [[{name}]]", {}, f"[[{name}]]", item=row)
 
 
-def table(fields: tuple[Field, ...], allowed: str = "a table", example: str = "{}") -> Kind:
-    return Kind(allowed, {}, example, fields=fields)
+def table(fields: tuple[Field, ...], example: str) -> Kind:
+    return Kind("a table", {}, example, fields=fields)
 
 
 def mapped(key: Kind, item: Kind, allowed: str, example: str, least: int = 0) -> Kind:
@@ -125,15 +125,15 @@ def one_of(choices: tuple[str, ...]) -> Kind:
 def _nearest(value: Any, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str):
         return ""
-    near = nearest(value.lower(), choices)
+    near = nearest(value.lower(), choices, 0.7)  # "r" is as much like "ro" as like "rw"
     return quoted(near) if near else ""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> str:
     """The known word that was probably meant, or ""."""
     import difflib
 
-    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.6)), "")
+    return next(iter(difflib.get_close_matches(word, list(known), 1, likeness)), "")
 
 
 def _integer(value: Any) -> int:

@@ -86,7 +86,7 @@ def _check(values: _Values, reader: Reader) -> None:
     """What is wrong only together. A value that could not be read is BAD, and nothing is said of it."""
     egress = values.get("defaults", {}).get("egress", fields.EGRESS.default)
     if "profile" in values and not values["profile"] and not reader.problems:
-        reader.say(("profile",), "no profile", "at least one", "write [profile.default]")
+        reader.say(("profile",), "no profile", "at least one", "write `[profile.default]`")
     for name, profile in values.get("profile", ()):
         path: Path = ("profile", name)
         if profile.get("allow") and profile.get("egress", egress) == "none":
@@ -94,14 +94,14 @@ def _check(values: _Values, reader: Reader) -> None:
                 (*path, "allow"),
                 'hosts with egress = "none", where they have no effect',
                 'an allow-list with egress = "proxy" or "bridge"',
-                'write egress = "proxy", or remove allow',
+                'write `egress = "proxy"`, or remove allow',
             )
         if profile.get("write") and profile.get("workdir_mode", "rw") == "rw":
             reader.say(
                 (*path, "write"),
                 "write roots of a read-write work directory, where they have no effect",
                 'write roots with workdir_mode = "ro"',
-                'write workdir_mode = "ro", or remove write',
+                'write `workdir_mode = "ro"`, or remove write',
             )
         _check_names(profile, path, reader)
         for number, mount in enumerate(profile.get("mount", ())):
@@ -114,7 +114,7 @@ def _check_mount(mount: _Values, path: Path, reader: Reader) -> None:
             (*path, "write"),
             "write roots of a read-write source, where they have no effect",
             'write roots with mode = "ro"',
-            'write mode = "ro", or remove write',
+            'write `mode = "ro"`, or remove write',
         )
     if mount.get("create") and "write" not in mount:
         reader.say(
@@ -148,7 +148,7 @@ def _check_names(profile: _Values, path: Path, reader: Reader) -> None:
                 (*path, "env", name),
                 "a secret written in the file",
                 "plain values only",
-                f'write secrets = ["{name}"] instead, and set {name} where bawn is started',
+                f'write `secrets = ["{name}"]` instead, and set {name} where bawn is started',
             )
 
 

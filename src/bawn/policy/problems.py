@@ -4,7 +4,7 @@ Each is `PATH:LINE: FIELD: got VALUE (WHY NOT); allowed: WHAT; fix: WHAT TO WRIT
 """
 
 from bawn.policy.checks import HERE
-from bawn.policy.kinds import Kind, nearest, quoted
+from bawn.policy.kinds import Field, Kind, nearest, quoted
 from bawn.policy.lines import line_of
 from bawn.policy.reader import Path, Problem
 from bawn.policy.units import NotAllowed
@@ -17,16 +17,29 @@ _WIDTH = 60
 def of_value(kind: Kind, value: Any, path: Path, error: NotAllowed) -> Problem:
     """A value that its kind does not allow."""
     got = "a value that is not shown" if kind.private else shown(value)
-    instead = "" if kind.private else error.instead
-    if error.fix:
-        fix = error.fix
-    elif not path:
-        fix = "write it anew: bawn init"
-    elif isinstance(path[-1], int):
-        fix = f"write {instead}" if instead else f"correct or remove it; such as {kind.example}"
-    else:
-        fix = f"write {bare(path[-1])} = {instead or kind.example}"
-    return Problem(path, _because(got, error), kind.allowed, fix)
+    return Problem(path, _because(got, error), kind.allowed, error.fix or _fix(kind, path, error))
+
+
+def _fix(kind: Kind, path: Path, error: NotAllowed) -> str:
+    if not path:
+        return "write it anew: bawn init"
+    key = path[-1]
+    if kind.private or not error.instead:
+        example = kind.example if isinstance(key, int) else assignment(key, kind)
+        return f"correct{' or remove' if isinstance(key, int) else ''} it, as in `{example}`"
+    return f"write `{error.instead}`" if isinstance(key, int) else f"write `{bare(key)} = {error.instead}`"
+
+
+def of_missing(field: Field, path: Path) -> Problem:
+    """A required field that is not there."""
+    fix = f"add `{assignment(field.name, field.kind)}`"
+    return Problem((*path, field.name), "nothing", field.kind.allowed, fix)
+
+
+def assignment(key: str, kind: Kind) -> str:
+    """The example of a kind as a line of a policy: `key = value`, or the header of a table."""
+    is_header = kind.example.startswith("[") and '"' not in kind.example
+    return kind.example if is_header else f"{bare(key)} = {kind.example}"
 
 
 def of_name(key: Kind, name: str, path: Path, error: NotAllowed) -> Problem:

@@ -96,11 +96,13 @@ class Reader:
         self.problems.append(problems.of_key(name, known, path))
 
     def _missing(self, field: Field, path: Path) -> None:
-        fix = f"add {field.name} = {field.kind.example}"
-        self.say((*path, field.name), "nothing", field.kind.allowed, fix)
+        from bawn.policy import problems
+
+        self.problems.append(problems.of_missing(field, path))
 
 
 def _as_list(kind: Kind, value: Any) -> str:
     from bawn.policy.problems import shown
 
-    return f"[{shown(value)}]" if isinstance(value, str) and kind.item and not kind.item.private else ""
+    one_word = isinstance(value, str) and " " not in value
+    return f"[{shown(value)}]" if one_word and kind.item and kind.item.read else ""

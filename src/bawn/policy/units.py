@@ -90,9 +90,7 @@ def _size_meant(match: re.Match[str] | None) -> str:
     if match is None:
         return ""
     letter = match[3][:1].upper()
-    if letter not in ("K", "M", "G", "T"):
-        return f'"{match[1]}MiB", or a whole number of bytes without quotes'
-    return f'"{match[1]}{letter}iB" (powers of 1024) or "{match[1]}{letter}B" (powers of 1000)'
+    return f'"{match[1]}{letter}iB"' if letter in ("K", "M", "G", "T") else f'"{match[1]}MiB"'
 
 
 def _duration_meant(match: re.Match[str] | None) -> str:
