@@ -11,6 +11,7 @@ import pytest
 
 from tests.system.conftest import BAWN, Person, need, policy, processes
 from tests.system.lab import IMAGE, Lab, runsc_of
+from tests.system.test_sweep import locked
 
 pytestmark = pytest.mark.system
 
