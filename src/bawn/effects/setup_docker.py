@@ -170,7 +170,8 @@ def _take_back(config: str, state: str, settle: Callable[[], None], reason: str)
         settle()
     except BawnError as error:
         raise HostError(
-            f"ROLLBACK FAILED: {config} is as it was, but docker is not: {error.message} (it had failed: {reason})",
+            f"ROLLBACK FAILED: {config} is as it was, but docker is not: {error.message} "
+            f"(it had failed: {reason})",
             "start docker by hand, and look at its log",
         ) from None
 
@@ -250,7 +251,7 @@ def undo(config: str, state: str, force: bool = False) -> str:
             f"the old text of {real} lies in {where}/before" if step["existed"] else f"{real} was not there"
         )
         raise HostError(
-            f"ROLLBACK FAILED: {error}; {kept}", f"mend that, then: bawn setup docker --undo"
+            f"ROLLBACK FAILED: {error}; {kept}", "mend that, then: bawn setup docker --undo"
         ) from None
     _forget(where)
     return "restored and verified"
