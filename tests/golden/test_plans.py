@@ -67,8 +67,8 @@ def facts_of(home: Path, policy: Policy, uid: int) -> Facts:
     )  # fmt: skip
     paths = observe_paths(profile, str(home), f"{home}/src/shop", dirs)
     owned = tuple(p._replace(uid=host.invoker_uid, gid=host.invoker_gid, chain=()) for p in paths)
-    docker = DockerFact("/usr/bin/docker", "unix:///var/run/docker.sock", "20.10",
-                        (DockerRuntime("runsc", "/usr/local/lib/bawn/runsc-docker", ()),))  # fmt: skip
+    runtime = DockerRuntime("runsc", "/opt/runsc-docker", (), script="docker_stage.py")
+    docker = DockerFact("/usr/bin/docker", "unix:///var/run/docker.sock", "20.10", (runtime,))
     return Facts(
         host,
         RunscFact("/usr/bin/runsc", "0.0~20240729.0", ("systrap", "ptrace")),
@@ -96,7 +96,7 @@ def shown(plan: Plan, tmp_path: Path) -> str:
     parts = ["\n".join(step.describe() for step in steps(plan))]
     parts.append(json.dumps(plan.as_data(), indent=1, ensure_ascii=False))
     if plan.engine == "docker":
-        parts.append("\n".join(docker_argv(plan, "bawn-RUN", Files("/INIT", "/EMPTY", "/SEED"), tty=False)))
+        parts.append("\n".join(docker_argv(plan, "bawn-RUN", Files("/OWN", "/EMPTY", True), tty=False)))
     else:
         bundle = oci.bundle(
             plan, rootfs="/ROOT", image=[("/IMAGE/etc", "/etc")], empty=oci.Empty("/EMPTY", "/EMPTY.D"),

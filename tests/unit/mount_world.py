@@ -69,7 +69,7 @@ class World:
         self.gid = os.getgid()
         self.own = Dirs(f"{self.home}/.config/bawn", f"{self.home}/.state/bawn", f"{top}/runtime")
         self.image = "host"
-        self.policy = ""
+        self.policy = f"{top}/bawn.toml"
 
     def path(self, name: str) -> str:
         return f"{self.top}/{name}" if name else str(self.top)

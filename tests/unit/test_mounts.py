@@ -398,8 +398,21 @@ def test_masked_links(world: World) -> None:
     assert effect(plan, world.path("v")) == "rw"
     assert rules(plan, "note").count("BWN303") == 1
     assert rules(plan, "note").count("BWN304") == 1
-    assert rules(plan, "warning") == ["BWN305"]
+    assert rules(plan, "warning") == ["BWN305", "BWN311", "BWN311"]
     assert not [one for one in plan.binds if one.target.endswith("/.env")]
+
+
+def test_a_masked_path_cannot_be_moved_away_from_its_pattern(world: World) -> None:
+    """`mv conf x` now, and the next run would find no conf/key to mask."""
+    world.file("v/conf/deep/key", "v/sub/.env", "v/top")
+    masks = ("conf/deep/key", ".env", "/top", "**/sub/.env")
+    plan = world.plan(mount(world.path("v"), "rw", mask=masks))
+    pins = [bind.target for bind in plan.binds if bind.role == "pin"]
+    assert pins == [world.path("v/conf"), world.path("v/conf/deep")]
+    assert effect(plan, world.path("v/conf/deep/other")) == "rw"
+    assert effect(plan, world.path("v/conf/deep/key")) == "masked"
+    read_only = world.plan(mount(world.path("v"), mask=masks))
+    assert not [bind for bind in read_only.binds if bind.role == "pin"]
 
 
 def test_a_mask_in_another_case(world: World) -> None:
@@ -454,6 +467,7 @@ def test_masks_of_an_outer_mount_hold_in_an_inner_one(world: World) -> None:
     assert guards == {
         world.path("a"): (".env", "b/conf/key"),
         world.path("a/b"): (".env", "conf/key"),
+        world.path("a/b/conf"): (".env", "/key"),
     }
 
 

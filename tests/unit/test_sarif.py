@@ -5,7 +5,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 
 from bawn.plan.model import Finding
@@ -161,7 +161,8 @@ def test_every_rule_is_valid() -> None:
         ("bawn.toml:12 profile.b.mount[0]", "bawn.toml", 12, "profile.b.mount[0]"),
         ("bawn.toml:3 profile.b.mount[0] write 'a/b'", "bawn.toml", 3, None),
         ("/home/u/my src/é:1 x", "file:///home/u/my%20src/%C3%A9%3A1%20x", None, None),
-        ("profile.default.workdir (default)", None, None, "profile.default.workdir (default)"),
+        ("/p q/bawn.toml:9 profile.b", "file:///p%20q/bawn.toml", 9, "profile.b"),
+        ("profile.default.workdir", None, None, "profile.default.workdir"),
     ],
 )
 def test_places(place: str, uri: str | None, line: int | None, name: str | None) -> None:

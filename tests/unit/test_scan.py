@@ -92,6 +92,20 @@ def test_a_git_pointer_that_turns(world: World) -> None:
     assert scan(world, during=turn) == [f"w/.git: points elsewhere; {world.path('v')}"]
 
 
+def test_a_masked_link_that_is_removed(world: World) -> None:
+    """The next run would show what only the link made known as masked."""
+    world.file("v/shared/real")
+    world.link("v/.env", "shared/real")
+    world.link("v/sub/.env", "gone")
+
+    def remove() -> None:
+        os.unlink(world.path("v/.env"))
+        os.unlink(world.path("v/sub/.env"))
+
+    said = scan(world, during=remove)
+    assert said == [f".env: a masked link is gone; {world.path('v/shared/real')} is masked by it alone"]
+
+
 def test_what_the_profile_allows(world: World) -> None:
     def make() -> None:
         world.file("v/AGENTS.md", "v/.git/hooks/x", "v/bawn.toml")

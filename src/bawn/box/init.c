@@ -1,8 +1,9 @@
 /*
  * init: PID 1 of every box.
  *
- *     init [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
+ *     init [-w FILE] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
  *
+ *     -w FILE   do nothing until this file is there (bawn has looked at the box); 125 after 30 s
  *     -f FD     a pipe of signal numbers, one byte each (runsc passes signals on only with a terminal)
  *     -e NAME   keep this environment variable; with none given, all are kept (an image brings its own)
  *     -d NAME   make this directory below $HOME (one level at a time, a parent first)
@@ -36,6 +37,7 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EXIT_BOX = 125, EXIT_NOEXEC = 126, EXIT_NOTFOUND = 127 };
@@ -133,6 +135,17 @@ static void copy_tree(int from, int to)
 	close(to);
 }
 
+/* The word to begin. Polled: no event of the host's file system reaches a box. */
+static void wait_for(const char *path)
+{
+	const struct timespec pause = { 0, 2000000 };
+	for (int left = 15000; access(path, F_OK) != 0; left--) {
+		if (left == 0)
+			fail(EXIT_BOX, "bawn has not given the word to begin; nothing was run");
+		nanosleep(&pause, NULL);
+	}
+}
+
 /* Drops every variable that is not in the list of `count` names. */
 static void keep_only(char **names, int count)
 {
@@ -193,7 +206,7 @@ int main(int argc, char **argv)
 	if (!is_gvisor())
 		fail(EXIT_BOX, "this kernel is not gVisor's: the runtime is not runsc; nothing was run");
 	drop_privileges();
-	while ((option = getopt(argc, argv, "+d:e:f:s:")) != -1) {
+	while ((option = getopt(argc, argv, "+d:e:f:s:w:")) != -1) {
 		if (option == 'd' && mkdirat(at_home, optarg, 0700) != 0 && errno != EEXIST)
 			fail(EXIT_BOX, "cannot make %s in the home: %s", optarg, strerror(errno));
 		if (option == 'e' && kept)
@@ -202,11 +215,13 @@ int main(int argc, char **argv)
 			control = atoi(optarg);
 		if (option == 's')
 			seed = optarg;
+		if (option == 'w')
+			wait_for(optarg);
 		if (option == '?')
 			exit(EXIT_BOX);
 	}
 	if (optind >= argc)
-		fail(EXIT_BOX, "usage: init [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
+		fail(EXIT_BOX, "usage: init [-w FILE] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
 	if (seed)
 		copy_tree(open(seed, O_RDONLY | O_DIRECTORY | O_CLOEXEC), at_home);
 

@@ -2,10 +2,15 @@
  * launch: the last step outside. Makes the cage in which runsc itself runs, then runs it.
  *
  *     launch [-c FILE]... [-u UID:GID] [-m FILE] [-t] -- RUNSC [ARG...]
+ *     launch -w [-n] [-m FILE] -- RUNSC [ARG...]
  *
  *     -c FILE   a cgroup.procs to join (one for each v1 controller, one for v2)
  *     -u U:G    rootless: make a user namespace in which uid U and gid G are 0
  *     -m FILE   mounts and late masks, see below
+ *     -w        for docker's runtime entry: only the mount namespace, its mounts and the filter, in this
+ *               very process (dockerd's shim holds the box, and ends it)
+ *     -n        hide /proc/sys/net: runsc before 2025 takes a kernel that shows rmem_default in every
+ *               network namespace for one without namespaces, and refuses to start
  *     -t        runsc shares the terminal: what that sends reaches runsc, and the box, by itself
  *
  * What the cage is, and why:
@@ -388,6 +393,21 @@ static void make_binds(void)
 	}
 }
 
+/* As docker's runtime. Does not return. */
+static void wrap(char **argv, int hide_net)
+{
+	if (unshare(CLONE_NEWNS) != 0)
+		fail("cannot make", "a mount namespace");
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
+		fail("cannot make a slave of", "the mount namespace");
+	make_binds();
+	if (hide_net && mount("none", "/proc/sys/net", "tmpfs", MS_RDONLY, "size=4k") != 0)
+		fail("cannot hide", "/proc/sys/net");
+	install_filter(0);
+	execv(argv[0], argv);
+	fail("cannot run", argv[0]);
+}
+
 /* In the child: PID 1 of its namespace. Does not return. */
 static void enter(char **argv, const char *user, int notify, int socket, int control, int terminal)
 {
@@ -432,17 +452,16 @@ static void enter(char **argv, const char *user, int notify, int socket, int con
 int main(int argc, char **argv)
 {
 	const char *user = NULL, *masks = NULL;
-	int option, terminal = 0, sockets[2], control[2], listener = -1;
+	int option, wrapping = 0, hide_net = 0, terminal = 0, sockets[2], control[2], listener = -1;
 	pid_t parent = getppid();
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (getppid() != parent)
-		return EXIT_CAGE;
-	while ((option = getopt(argc, argv, "+c:u:m:t")) != -1) {
+	while ((option = getopt(argc, argv, "+c:u:m:tnw")) != -1) {
 		switch (option) {
 		case 'c': write_file(optarg, "0"); break;
 		case 'u': user = optarg; break;
 		case 'm': masks = optarg; break;
 		case 't': terminal = 1; break;
+		case 'n': hide_net = 1; break;
+		case 'w': wrapping = 1; break;
 		default: return EXIT_CAGE;
 		}
 	}
@@ -452,6 +471,11 @@ int main(int argc, char **argv)
 	}
 	if (masks)
 		read_cage(masks);
+	if (wrapping)
+		wrap(argv + optind, hide_net);
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != parent)
+		return EXIT_CAGE;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
 		fail("cannot make", "a socket pair");
 	if (pipe2(control, O_CLOEXEC | O_NONBLOCK) != 0)

@@ -23,7 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0: no finding of severity error; 1: at least one. A bad policy is 2 (PolicyError)."""
     # The command is not what is checked here: a profile without one is as good as any.
-    plan = prepare(Wanted(args.policy, args.profile, args.engine), ("true",)).plan
+    ready = prepare(Wanted(args.policy, args.profile, args.engine), ("true",))
+    plan = ready.plan
+    if ready.found:
+        from bawn.policy.lines import with_line
+
+        text, path = ready.found.text, ready.found.path
+        placed = (one._replace(place=with_line(one.place, text, path)) for one in plan.findings)
+        plan = plan._replace(findings=tuple(placed))
     if args.json:
         parts = ("binds", "tmpfs", "guards", "creates", "overrides", "findings")
         data = plan.as_data()

@@ -12,6 +12,11 @@ from bawn.plan.doctor import Diagnosis, Extras, colima_mounts, diagnose
 from bawn.policy.units import duration
 
 HELP = "What this machine has and lacks for each engine, each lack with a line that mends it."
+_USERNS = {  # sysctl -> the value that forbids an ordinary user to make user namespaces
+    "kernel.apparmor_restrict_unprivileged_userns": "1",
+    "kernel.unprivileged_userns_clone": "0",
+    "user.max_user_namespaces": "0",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,15 +34,15 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--wait {args.wait!r}: wanted {error}") from None
     where, machine = dirs.observe(), host.observe()
     fact = runsc.observe(process.run, f"{where.runtime}/runsc.json", machine)
-    found = diagnose(machine, fact, docker.observe(process.run, wait), _extras(where))
+    daemon = docker.observe(process.run, wait)
+    found = diagnose(machine, fact, daemon, _extras(where, fact.version))
+    bad = [d for d in found if d.state == "fail" and d.of in ("host", args.engine)]
     if args.json:
         print(json.dumps([d._asdict() for d in found], indent=2))
     else:
         for diagnosis in found:
             _show(diagnosis)
-    bad = [d for d in found if d.state == "fail" and d.of in ("host", args.engine)]
-    if not args.json:
-        print(f"engine {args.engine}: " + ("ready" if not bad else f"not ready ({len(bad)})"))
+        print(f"engine {args.engine}: " + (f"not ready ({len(bad)} to mend)" if bad else "ready"))
     return 1 if bad else 0
 
 
@@ -47,21 +52,38 @@ def _show(diagnosis: Diagnosis) -> None:
         print(f"                   fix: {diagnosis.fix}")
 
 
-def _extras(where: dirs.Dirs) -> Extras:
-    try:
-        nft = process.run(["nft", "--version"], timeout=5).text.strip()
-    except HostError:
-        nft = ""
+def _extras(where: dirs.Dirs, version: str) -> Extras:
     uid, user = os.getuid(), os.environ.get("USER", "")
     subuid = bool(re.search(rf"^({re.escape(user)}|{uid}):", _text("/etc/subuid"), re.M))
-    colima = _text(os.path.expanduser("~/.colima/default/colima.yaml"))
     return Extras(
-        nft=nft,
-        subuid=subuid,
+        nft=_version("nft"),
+        iptables=_version("iptables"),
+        subuid=subuid or uid == 0,
         free=tuple((p, _free(p)) for p in (where.state, where.runtime)),
-        rmem_visible=os.path.exists("/proc/sys/net/core/rmem_default"),
-        colima=colima_mounts(colima) if colima else "",
+        userns=tuple((name, value) for name, value in _USERNS.items() if _sysctl(name) == value),
+        mistakes_netns=runsc.mistakes_netns(process.run, version),
+        colima=_colima(),
     )
+
+
+def _version(program: str) -> str:
+    try:
+        answer = process.run([program, "--version"], timeout=5)
+    except HostError:
+        return ""
+    return answer.text.strip() if answer.code == 0 else ""
+
+
+def _sysctl(name: str) -> str:
+    return _text("/proc/sys/" + name.replace(".", "/")).strip()
+
+
+def _colima() -> str:
+    """ "" where there is no colima: it may be installed without ever having been started."""
+    for path in ("~/.colima/default/colima.yaml", "~/.config/colima/default/colima.yaml"):
+        if text := _text(os.path.expanduser(path)):
+            return colima_mounts(text)
+    return ""
 
 
 def _free(path: str) -> int:

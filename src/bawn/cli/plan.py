@@ -80,7 +80,7 @@ def _bundle(ready: Prepared) -> str:
         from bawn.effects.process import paste
         from bawn.plan.docker import Files, docker_argv
 
-        files = Files("RUN/init", "RUN/empty", "RUN/seed" if plan.seed or plan.settings else "")
+        files = Files("RUN/own", "RUN/empty", bool(plan.seed or plan.settings))
         return paste(docker_argv(plan, "RUN", files, tty=False))
     from bawn.plan import oci
 

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--undo", action="store_true", help="put the exact old state back")
     parser.add_argument("--force", action="store_true", help="undo although the file has changed")
     parser.add_argument("--config", default=setup_docker.CONFIG, help="docker's daemon.json")
-    parser.add_argument("--wrapper", default=setup_docker.WRAPPER, help="where the remedy goes")
+    parser.add_argument("--directory", default=setup_docker.DIRECTORY, help="where the runtime program goes")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
     fact = runsc.observe(process.run, f"{where.runtime}/runsc.json", machine)
     if fact.problem:
         raise HostError(fact.problem, fact.fix)
-    remedy = needs_remedy(fact.version)
-    setup = setup_docker.prepare(args.config, args.wrapper, fact.path, remedy)
+    remedy = runsc.mistakes_netns(process.run, fact.version)
+    setup = setup_docker.prepare(args.config, args.directory, fact.path, remedy)
     if not setup.edit.changes:
         print(f"{setup.config} registers runsc already")
         return 0
@@ -56,17 +56,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def needs_remedy(version: str) -> bool:
-    """Is this runsc one that mistakes every network namespace for the root one here?"""
-    old = runsc.release_date(version) < runsc.NETWORK_FIXED
-    return old and os.path.exists("/proc/sys/net/core/rmem_default")
-
-
 def _diff(setup: setup_docker.Setup) -> str:
     old = (setup.edit.old or "").splitlines()
     lines = list(difflib.unified_diff(old, setup.edit.new.splitlines(), setup.config, "after", lineterm=""))
-    if setup.wrapper:
-        lines += [f"+++ {setup.wrapper_path}", *(f"+{x}" for x in setup.wrapper.splitlines())]
+    lines += [f"+++ {path} ({len(content)} bytes)" for path, content in setup.files]
+    lines += [f"+{line}" for line in setup.files[0][1].decode().splitlines()]
     return "\n".join(lines)
 
 

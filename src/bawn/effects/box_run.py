@@ -89,5 +89,5 @@ _REASONS = {
 def describe(ended: Ended) -> list[str]:
     """What a person should read after a run: nothing after a plain exit."""
     lines = [_REASONS[ended.reason]] if ended.reason in _REASONS else []
-    lines += [f"the run made a file that the host may execute: {p}" for p in ended.new_host_exec]
+    lines += [f"left by the run, look before you use it: {p}" for p in ended.new_host_exec]
     return [*lines, *ended.notes]

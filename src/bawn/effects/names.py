@@ -27,6 +27,8 @@ class RunPaths(NamedTuple):
     empty_directory: str
     seed: str
     log: str  # runsc's own log
+    own: str  # engine docker: what the box sees of bawn's own (PID 1, the seed, the word to begin)
+    docker: str  # engine docker: the socket of its daemon, and the container's id once there is one
 
 
 def run_paths(runtime: str, run_id: str) -> RunPaths:
@@ -35,7 +37,8 @@ def run_paths(runtime: str, run_id: str) -> RunPaths:
     return RunPaths(
         base,
         *(f"{base}/{name}" for name in (
-            "lock", "config.json", "rootfs", "state", "cage", "m", "empty", "empty.d", "seed", "runsc.log"
+            "lock", "config.json", "rootfs", "state", "cage", "m", "empty", "empty.d", "seed", "runsc.log",
+            "own", "docker",
         )),
     )  # fmt: skip
 

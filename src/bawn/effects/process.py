@@ -141,6 +141,45 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], stdin: int = 0, group: bo
         raise HostError(f"{argv[0]} cannot be started: {error.strerror}", paste(argv)) from None
 
 
+_GUARDIAN = 'read -r _ && exit; for _ in 1 2 3 4 5; do "$@"; sleep 1; done'
+
+
+class Guardian:
+    """Runs `argv`, some times over, once this process is dead, whatever killed it. A context manager:
+    it is sent away at the end. In a session of its own, so that no terminal ends it."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        self._argv = ["/bin/sh", "-c", _GUARDIAN, "bawn-guardian", *argv]
+        self._env = dict(env)
+
+    def __enter__(self) -> "Guardian":
+        """Raises HostError when it cannot be started."""
+        reader, self._writer = os.pipe()  # neither is inherited: our death closes the one writer
+        null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        actions = [(os.POSIX_SPAWN_DUP2, reader, 0)]
+        actions += [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (1, 2)]
+        try:
+            self._pid = os.posix_spawn(
+                self._argv[0], self._argv, self._env, file_actions=actions, setsid=True, setsigmask=()
+            )
+        except OSError as error:
+            os.close(self._writer)
+            raise HostError(f"{self._argv[0]} cannot be started: {error.strerror}") from None
+        finally:
+            os.close(reader)
+            os.close(null)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            os.write(self._writer, b"\n")
+        except BrokenPipeError:  # somebody killed it
+            return
+        finally:
+            os.close(self._writer)
+            os.waitpid(self._pid, 0)
+
+
 def paste(argv: Sequence[str]) -> str:
     """The command as a line that a person can paste. bawn never has a secret in an argv."""
     import shlex

@@ -11,44 +11,57 @@ import os
 import stat
 from collections.abc import Callable
 
+from bawn import box
 from bawn.effects.atomic import write_atomic
 from bawn.errors import HostError
 from bawn.plan.daemon_json import Edit, register
 from bawn.typed import NamedTuple
 
 CONFIG = "/etc/docker/daemon.json"
-WRAPPER = "/usr/local/lib/bawn/runsc-docker"
+DIRECTORY = "/usr/local/lib/bawn"  # where the runtime program and what it starts are copied to
+WRAPPER = "runsc-docker"
 
 
 class Setup(NamedTuple):
-    """What will change. `wrapper` is the text of the kernel remedy, "" where none is needed."""
+    """What will change: daemon.json, and the files of the runtime program, (path, content)."""
 
     config: str  # the real file, links resolved
     edit: Edit
-    wrapper_path: str
-    wrapper: str
+    directory: str
+    files: tuple[tuple[str, bytes], ...]
 
 
-def wrapper_text(runsc: str) -> str:
-    """The kernel remedy (DESIGN 10) as a runtime program.
+def prepare(config: str, directory: str, runsc: str, hide_net: bool) -> Setup:
+    """What would be done; `hide_net` is the kernel remedy (launch.c). Changes nothing.
 
-    runsc before 2025 tells the root network namespace by /proc/sys/net/core/rmem_default, which
-    kernels from 6.x on show in every one; in a mount namespace where it cannot be seen, runsc starts.
+    Raises HostError.
     """
-    return f"""#!/bin/sh
-# Written by `bawn setup docker`; removed by `bawn setup docker --undo`.
-# {runsc} mistakes every network namespace of this kernel for the host's. Hide what it looks at.
-exec unshare --mount --propagation slave /bin/sh -c \\
-    'mount -t tmpfs -o ro,size=4k none /proc/sys/net && exec {runsc} "$@"' runsc "$@"
-"""
-
-
-def prepare(config: str, wrapper_path: str, runsc: str, remedy: bool) -> Setup:
-    """What would be done. Changes nothing. Raises HostError."""
     real = os.path.realpath(config)
-    program = wrapper_path if remedy else runsc
+    program = f"{directory}/{WRAPPER}"
     edit = register(_read(real), real, program, ())
-    return Setup(real, edit, wrapper_path, wrapper_text(runsc) if remedy else "")
+    return Setup(real, edit, directory, wrapper_files(directory, runsc, hide_net))
+
+
+def wrapper_files(directory: str, runsc: str, hide_net: bool) -> tuple[tuple[str, bytes], ...]:
+    """The runtime program that docker is given, and what it starts: (path, content)."""
+    import sys
+
+    remedy = " -n" if hide_net else ""
+    script = f"""#!/bin/sh
+# Written by `bawn setup docker`; removed by `bawn setup docker --undo`.
+# runsc with read-only mounts that are the kernel's, and a faster start (launch.c and
+# docker_stage.py of bawn say why).
+case " $* " in
+*" create "*) exec {sys.executable} -IS {directory}/docker_stage.py {directory}/launch{remedy} {runsc} "$@" ;;
+esac
+exec {directory}/launch -w{remedy} -- {runsc} "$@"
+"""
+    here = os.path.dirname(os.path.abspath(__file__))
+    files = [(f"{directory}/{WRAPPER}", script.encode())]
+    for name, source in (("docker_stage.py", f"{here}/docker_stage.py"), ("launch", box.LAUNCH)):
+        with open(source, "rb") as file:
+            files.append((f"{directory}/{name}", file.read()))
+    return tuple(files)
 
 
 def _read(path: str) -> str | None:
@@ -74,9 +87,9 @@ def apply(setup: Setup, state: str, verify: Callable[[], None]) -> str:
         raise HostError(f"a setup of {setup.config} is in force already", "bawn setup docker --undo")
     try:
         _write_journal(where, setup)
-        if setup.wrapper:
-            os.makedirs(os.path.dirname(setup.wrapper_path), exist_ok=True)
-            write_atomic(setup.wrapper_path, setup.wrapper.encode(), 0o755)
+        os.makedirs(setup.directory, exist_ok=True)
+        for path, content in setup.files:
+            write_atomic(path, content, 0o755)
         os.makedirs(os.path.dirname(setup.config), exist_ok=True)
         mode, owner = _mode(setup.config)
         write_atomic(setup.config, setup.edit.new.encode(), mode, owner)
@@ -107,7 +120,8 @@ def _write_journal(where: str, setup: Setup) -> None:
         "mode": mode,
         "owner": owner,
         "after_sha256": hashlib.sha256(setup.edit.new.encode()).hexdigest(),
-        "wrapper": setup.wrapper_path if setup.wrapper else "",
+        "directory": setup.directory,
+        "files": [path for path, _ in setup.files],
     }
     write_atomic(f"{where}/step.json", json.dumps(step).encode(), 0o600)
 
@@ -156,8 +170,10 @@ def _restore(real: str, where: str, step: dict[str, object]) -> None:
                 raise OSError(f"{real} does not hold what was written")
     elif os.path.exists(real):
         os.unlink(real)
-    wrapper = str(step["wrapper"])
-    if wrapper and os.path.exists(wrapper):
-        os.unlink(wrapper)
-        if not os.listdir(os.path.dirname(wrapper)):
-            os.rmdir(os.path.dirname(wrapper))
+    files = step["files"]
+    for path in files if isinstance(files, list) else []:
+        if os.path.exists(path):
+            os.unlink(path)
+    directory = str(step["directory"])
+    if os.path.isdir(directory) and not os.listdir(directory):
+        os.rmdir(directory)

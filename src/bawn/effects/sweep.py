@@ -9,8 +9,9 @@ import os
 import time
 
 from bawn.effects.cgroup import remove_directory
-from bawn.effects.names import cgroup_of, run_paths
+from bawn.effects.names import cgroup_of, container_of, run_paths
 from bawn.effects.remove import remove_tree
+from bawn.errors import BawnError
 from bawn.facts.model import HostFact
 from bawn.typed import NamedTuple
 
@@ -34,16 +35,34 @@ def sweep(runtime: str, host: HostFact) -> Swept:
             left = [
                 path for _, root in host.cgroup_roots if not remove_directory(path := cgroup_of(root, run_id))
             ]
-            directory = run_paths(runtime, run_id).directory
-            remove_tree(directory)
-            if os.path.exists(directory):
-                left.append(directory)
+            paths = run_paths(runtime, run_id)
+            if os.path.exists(paths.docker):
+                left += _container(paths.docker, run_id)
+            if not left:
+                remove_tree(paths.directory)
+            if os.path.exists(paths.directory):
+                left.append(paths.directory)
             stuck += left
             if not left:
                 gone.append(run_id)
         finally:
             os.close(lock)
     return Swept(tuple(gone), tuple(stuck))
+
+
+def _container(mark: str, run_id: str) -> list[str]:
+    """Removes the container of a dead run of engine docker; its name where that cannot be done."""
+    from bawn.effects import docker_api
+
+    with open(mark) as file:
+        socket, container = (file.read() + "\n").split("\n")[:2]
+    name = container_of(run_id)
+    try:
+        docker_api.remove(socket, name)
+    except BawnError as error:
+        return [f"container {name}: {error.message}"]
+    docker_api.end_leftovers(container)
+    return []
 
 
 def dead(runtime: str) -> bool:

@@ -42,11 +42,16 @@ def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: flo
 
 
 def _image(profile: Profile, where: Dirs) -> ImageFact:
-    """An unpacked image lies below the state directory; engine docker keeps its own."""
+    """An unpacked image lies below the state directory, in itself and not behind a link (a root file
+    system that is really `/` would show the host); engine docker keeps its own."""
     if profile.image == "host" or profile.engine == "docker":
         return ImageFact(profile.image, "")
     rootfs = f"{where.state}/images/{profile.image}/rootfs"
-    return ImageFact(profile.image, rootfs if os.path.isdir(rootfs) else "")
+    here = (
+        os.path.isdir(rootfs)
+        and os.path.realpath(rootfs) == os.path.realpath(where.state) + rootfs[len(where.state) :]
+    )
+    return ImageFact(profile.image, rootfs if here else "")
 
 
 def repository_root(start: str) -> str:

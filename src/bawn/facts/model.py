@@ -116,12 +116,16 @@ class RunscFact(NamedTuple):
     platforms: tuple[str, ...]
     problem: str = ""  # why it cannot be used, with the remedy in `fix`
     fix: str = ""
+    usable: bool = False  # by root: engine docker needs no more of it
 
 
 class DockerRuntime(NamedTuple):
     name: str
     path: str
     args: tuple[str, ...]
+    real: str = ""  # `path` with links resolved, where it is absolute
+    script: str = ""  # the text of a runtime that is a script: it may hide arguments
+    kind: str = ""  # runtimeType: a containerd shim, whose arguments cannot be seen
 
 
 class DockerFact(NamedTuple):
@@ -133,6 +137,9 @@ class DockerFact(NamedTuple):
     fix: str = ""
     rootless: bool = False
     remote: bool = False  # the daemon's paths are not ours (DOCKER_HOST over the net, a VM)
+    userns: bool = False  # the daemon maps ids (userns-remap): uid 1000 inside is another outside
+    cgroup: str = ""  # driver and version, "systemd v2"
+    lacks: tuple[str, ...] = ()  # limits that the daemon says it cannot hold
 
 
 class AgentFact(NamedTuple):

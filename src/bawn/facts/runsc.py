@@ -24,12 +24,39 @@ AS_ROOT = 20240729
 # From then on the network check does not mistake a network namespace for the root one on new
 # kernels; needed by engine docker only (engine gvisor never gives runsc a network).
 NETWORK_FIXED = 20250101
+RMEM = "/proc/sys/net/core/rmem_default"  # what those look at (DESIGN 10)
 
-INSTALL = """sudo ./install   (in bawn's repository), or by hand:
-    Debian 12: u=$(apt-get indextargets --format '$(REPO_URI)' | grep -m1 debian/) &&
-      echo "deb $u bookworm-backports main" | sudo tee /etc/apt/sources.list.d/backports.list &&
-      sudo apt-get update && sudo apt-get install -t bookworm-backports runsc
-    Debian 13, Ubuntu 24.04: sudo apt-get install runsc"""
+# Debian 12's own runsc is too old; backports has one. Its address is read from the machine's sources.
+_BACKPORTS = """u=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' |
+        awk '$2 == "bookworm" {print $1; exit}') &&
+      k=/usr/share/keyrings/debian-archive-keyring.gpg &&
+      echo "deb [signed-by=$k] $u bookworm-backports main" |
+      sudo tee /etc/apt/sources.list.d/bawn-backports.list &&
+      sudo apt-get update && sudo apt-get install -y -t bookworm-backports runsc"""
+_PACKAGED = "sudo apt-get update && sudo apt-get install -y runsc"
+_RELEASE = (
+    "install a release of gVisor (https://gvisor.dev/docs/user_guide/install/): "
+    "this system has no package that is new enough"
+)
+
+
+def install_command(os_release: str) -> str:
+    """How this system (the text of /etc/os-release) gets a runsc that is new enough."""
+    values = dict(line.partition("=")[::2] for line in os_release.splitlines())
+    system = values.get("ID", "").strip('"')
+    number = values.get("VERSION_ID", "").strip('"').split(".")[0]
+    version = int(number) if number.isdigit() else 0
+    if system == "debian":
+        return _BACKPORTS if version == 12 else _PACKAGED if version == 0 or version > 12 else _RELEASE
+    return _PACKAGED if system == "ubuntu" and version >= 25 else _RELEASE
+
+
+def _install() -> str:
+    try:
+        with open("/etc/os-release") as file:
+            return install_command(file.read())
+    except OSError:
+        return install_command("")
 
 
 def find(path: str) -> str:
@@ -65,18 +92,19 @@ def observe(run: Runner, cache: str, host: HostFact) -> RunscFact:
     """What is there. `problem` says why engine gvisor cannot run here."""
     path = find(os.environ.get("PATH", ""))
     if not path:
-        return RunscFact("", "", (), "runsc (gVisor) is not installed", INSTALL)
+        return RunscFact("", "", (), "runsc (gVisor) is not installed", _install())
     version = remembered(cache, path)
     if not version:
         try:
             version = parse_version(run([path, "--version"], timeout=10).text)
         except HostError as error:
-            return RunscFact(path, "", (), error.message, INSTALL)
-    return judge(path, version, host)
+            return RunscFact(path, "", (), error.message, _install())
+    fact = judge(path, version, host)
+    return fact._replace(fix=_install()) if fact.problem and not fact.fix else fact
 
 
 def parse_version(text: str) -> str:
-    """ "runsc version 0.0~20240729.0" or "release-20240729.0"; "" for anything else."""
+    """ "0.0~20240729.0" of "runsc version 0.0~20240729.0"; "" for anything else."""
     match = _VERSION.search(text)
     return match[1] if match else ""
 
@@ -90,21 +118,33 @@ def release_date(version: str) -> int:
 def judge(path: str, version: str, host: HostFact) -> RunscFact:
     """Pure: can this runsc do the work on this host?"""
     date = release_date(version)
-    if not version or not date:
-        problem = f"{path} did not tell its version (got {version!r})"
-        return RunscFact(path, version, (), problem, INSTALL)
+    if not date:
+        return RunscFact(path, version, (), f"{path} did not tell its version (got {version!r})")
     if date < OLDEST:
         problem = f"runsc {version} is too old: it has no systrap platform (needs {OLDEST})"
-        return RunscFact(path, version, ("ptrace",), problem, INSTALL)
+        return RunscFact(path, version, ("ptrace",), problem)
+    platforms = ("systrap", "ptrace")
     if host.uid == 0 and date < AS_ROOT:
         problem = f"runsc {version} is too old for bawn as root (needs {AS_ROOT})"
         fix = "run bawn as an ordinary user, or put a later release of gVisor at /usr/local/bin/runsc"
-        return RunscFact(path, version, ("systrap", "ptrace"), problem, fix)
+        return RunscFact(path, version, platforms, problem, fix, usable=True)
     if host.uid != 0 and not host.userns:
         problem = "an ordinary user may not make user namespaces on this machine"
-        fix = (
-            "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 "
-            "kernel.unprivileged_userns_clone=1 (what your kernel knows of them), or use sudo bawn"
-        )
-        return RunscFact(path, version, ("systrap", "ptrace"), problem, fix)
-    return RunscFact(path, version, ("systrap", "ptrace"))
+        fix = "bawn doctor tells which setting forbids it; or use sudo bawn"
+        return RunscFact(path, version, platforms, problem, fix, usable=True)
+    return RunscFact(path, version, platforms, usable=True)
+
+
+def mistakes_netns(run: Runner, version: str) -> bool:
+    """Does this runsc take every network namespace of this kernel for the machine's own (DESIGN 10)?
+
+    Old ones do where a fresh namespace shows RMEM, as kernels do since 2024. Where that cannot be
+    tried, they are taken to: the remedy does no harm.
+    """
+    if release_date(version) >= NETWORK_FIXED:
+        return False
+    user = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
+    try:
+        return run(["unshare", *user, "--net", "test", "-e", RMEM], timeout=10).code != 1
+    except HostError:
+        return True

@@ -7,7 +7,7 @@ from bawn.plan.model import Bind, EnvVar, Finding, Identity, Plan, Tmpfs
 from bawn.plan.mounts import compile_mounts
 from bawn.plan.oci import HOME
 from bawn.plan.rules import finding
-from bawn.plan.runtime_args import openers
+from bawn.plan.runtime_args import faults
 from bawn.policy.model import Policy, Profile
 
 BOX_ID = 1000  # seed 001: never root in the box
@@ -168,11 +168,7 @@ def _docker_findings(profile: Profile, facts: Facts, place: str) -> list[Finding
     if docker is None or docker.problem:
         problem = docker.problem if docker else "docker was not looked at"
         return [finding("BWN702", "engine docker", problem, fix=docker.fix if docker else "")]
-    runtime = next((r for r in docker.runtimes if r.name == "runsc"), None)
-    if runtime is None:
-        return [finding("BWN706", "engine docker", "docker does not know the runtime runsc")]
     found = [finding("BWN707", place, "engine docker needs an image")] if profile.image == "host" else []
-    opened = openers(runtime)
     return found + [
-        finding("BWN710", "engine docker", f"runtime runsc has {arg}: {why}") for arg, why in opened
+        finding(f.rule, "engine docker", f.text, fix=f.fix) for f in faults(docker) if f.severity == "error"
     ]

@@ -2,7 +2,9 @@
 
     mask      an empty file over a masked file, an empty read-only tmpfs over a masked directory
     protect   what the host runs or obeys, read-only on itself, where the region is writable
-    pin       a git directory mounted on itself, so that `mv .git x; mkdir .git` fails (EBUSY)
+    pin       a directory mounted on itself, so that it cannot be renamed (EBUSY): git's, against
+              `mv .git x; mkdir .git`, and those on the way to a mask with a slash in its pattern,
+              which the next run would not find elsewhere
 
 A mask wins over everything, a protected file over a writable region. Links are never covered
 themselves (a mount follows them): their targets are, if they lie inside the mounts.
@@ -15,7 +17,7 @@ from bawn.plan.rules import finding, shell, writable_text
 from bawn.policy import host_exec
 from bawn.policy.model import Profile
 from bawn.policy.pathtext import ancestors
-from bawn.policy.patterns import Matcher, problem
+from bawn.policy.patterns import Matcher, problem, residues
 
 EMPTY = "@empty"  # the source of a mask: bawn's own empty file, wherever effects keep it
 MAX_COVERS = 10_000  # mounts of one box; runsc needs about a millisecond for each
@@ -56,6 +58,10 @@ class Covers:
             for path, cover in self.masked.items()
             if not any(up in self.masked for up in ancestors(path)[1:])
         }
+        for path, (_, pattern) in self.masked.items():
+            if any("/" in form for form in residues(pattern, "")) and self.regions.writable(path):
+                for up in self._inside_region(path):
+                    self.binds[up] = Bind(up, up, "rw", True, "pin")
 
     def _mask(self, find: Find, tree: TreeFact) -> None:
         path = find.target or find.path
@@ -69,6 +75,9 @@ class Covers:
             if path in self._above:
                 self.say("BWN305", find.path, f"{find.path} leads to {path}, which holds a mount")
                 return
+            if self.regions.writable(find.path):
+                name = path.rpartition("/")[2]
+                self.say("BWN311", find.path, f"{find.path} leads to {path}", name=name)
         if not writable_text(path):
             self.say("BWN302", find.path, f"{path!r} is masked by {find.detail!r}")
             return
@@ -98,6 +107,12 @@ class Covers:
             if is_dir
         ]
         return binds, tmpfs
+
+    def _inside_region(self, path: str) -> list[str]:
+        """The directories of `path`, deepest first, below the root of its region."""
+        above = ancestors(path)[1:]
+        last = next((n for n, up in enumerate(above) if up in self.regions.by_path), len(above))
+        return above[:last]
 
     # Protected files
 
@@ -165,9 +180,7 @@ class Covers:
 
     def _pin(self, path: str) -> None:
         """Holds the git directory of `path` in place, and what leads to it below `.git`."""
-        above = ancestors(path)[1:]
-        last = next((n for n, up in enumerate(above) if up in self.regions.by_path), len(above))
-        above = above[:last]
+        above = self._inside_region(path)
         names = [up.rpartition("/")[2].lower() for up in above]
         top = len(names) - 1 - names[::-1].index(".git") if ".git" in names else 0
         for up in above[: top + 1]:

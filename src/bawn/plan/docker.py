@@ -1,25 +1,31 @@
 """Plan -> `docker run` argv: the exact hardened contract of DESIGN 4, in its order. Pure.
 
-bawn's own `--name` and `--label` come last before the image, so that the contract stands unbroken.
-"""
+What bawn adds of its own stands last before the image, so that the contract is unbroken:
 
-import csv
-import io
+    --name, --label    derived from the run id, so that an orphan can be found
+    --log-driver none  the daemon would write everything the agent prints to its disk, without bound
+    --no-healthcheck   an image's health check runs beside PID 1
+    --pull never       a run fetches nothing
+    --entrypoint       PID 1 is bawn's, whatever the image says
+"""
 
 from bawn.errors import EngineError
 from bawn.plan.model import Bind, Plan, Tmpfs
-from bawn.plan.oci import EMPTY, INIT, SEED, init_argv
+from bawn.plan.oci import EMPTY, INIT, init_argv
 from bawn.typed import NamedTuple
 
 LABEL = "bawn.run"
+OWN = "/run/bawn"  # in the box: PID 1, the seed of the home, and the word to begin
+GO = f"{OWN}/go"  # appears when the container has been compared with the plan
+RESOLVER = "/etc/resolv.conf"  # docker copies the machine's own into every container
 
 
 class Files(NamedTuple):
-    """Where the run's own files lie on the host; `seed` is "" where there is none."""
+    """Where the run's own files lie on the host."""
 
-    init: str
-    empty: str
-    seed: str
+    own: str  # the directory shown at OWN
+    empty: str  # covers masked files
+    seed: bool = False  # own/seed is there
 
 
 def docker_argv(
@@ -34,12 +40,14 @@ def docker_argv(
 ) -> tuple[str, ...]:
     """The words after `docker`. Secrets are named here and valued in docker's environment.
 
-    Raises EngineError for a path that cannot be written in `--mount`.
+    Raises EngineError for a path or an image that docker's command line cannot hold.
     """
+    if not plan.image or plan.image.startswith("-"):
+        raise EngineError(f"not an image: {plan.image!r}", 'image = "NAME" in the profile')
     identity = plan.identity
     memory = size_word(plan.limit("memory").value)
     files_open = plan.limit("open_files").value
-    mounts = effective_binds(plan, files)
+    init, *arguments = command(plan, files)
     return (
         "run", "--rm",
         *(("--interactive",) if stdin or tty else ()),
@@ -57,41 +65,69 @@ def docker_argv(
         "--ulimit", f"nofile={files_open}:{files_open}",
         "--ipc", "private",
         "--workdir", plan.workdir,
-        *(word for b in mounts for word in ("--mount", mount_word(b))),
+        *(word for b in effective_binds(plan, files) for word in ("--mount", mount_word(b))),
         "--network", "none",
         *(word for host in add_host for word in ("--add-host", host)),
         *(word for v in plan.env
           for word in ("--env", v.name if v.secret else f"{v.name}={v.value}")),
         "--name", name, "--label", f"{LABEL}={name}",
+        "--log-driver", "none", "--no-healthcheck", "--pull", "never", "--entrypoint", init,
         plan.image,
-        *init_argv(plan, files.seed, keep=tuple(v.name for v in plan.env)),
+        *arguments,
     )  # fmt: skip
+
+
+def command(plan: Plan, files: Files) -> tuple[str, ...]:
+    """PID 1 and its arguments. It waits for GO before it does anything."""
+    init, *rest = init_argv(plan, "seed" if files.seed else "", keep=tuple(v.name for v in plan.env))
+    assert init == INIT
+    return (init, "-w", GO, *rest)
 
 
 def effective_binds(plan: Plan, files: Files) -> tuple[Bind, ...]:
     """The plan's binds with bawn's own files put in."""
-    own = [Bind(files.init, INIT, "ro", False, "bawn")]
-    own += [Bind(files.seed, SEED, "ro", True, "bawn")] if files.seed else []
     shown = [b._replace(source=files.empty) if b.source == EMPTY else b for b in plan.binds]
-    return (*shown, *own)
+    own = Bind(files.own, OWN, "ro", True, "bawn")
+    return (*shown, own, Bind(files.empty, RESOLVER, "ro", False, "bawn"))
 
 
 def tmpfs_word(tmpfs: Tmpfs) -> str:
-    """docker adds noexec to every --tmpfs unless told otherwise."""
+    """docker adds noexec to every --tmpfs unless told otherwise.
+
+    Raises EngineError for a path that the option cannot hold.
+    """
+    _writable(tmpfs.target)
+    if ":" in tmpfs.target:
+        raise EngineError(
+            f"docker cannot cover a directory with a colon in its name: {tmpfs.target}", "rename it"
+        )
     flags = ["ro" if tmpfs.read_only else "rw", "noexec" if tmpfs.noexec else "exec", "nosuid"]
     return f"{tmpfs.target}:{','.join(flags)},size={size_word(tmpfs.size)}"
 
 
 def mount_word(bind: Bind) -> str:
-    """One `--mount` value: a line of CSV (encoding/csv in docker), quoted where it must be."""
-    for path in (bind.source, bind.target):
-        if "\n" in path or "\r" in path:
-            raise EngineError(f"docker cannot mount a path with a line end: {path!r}", "rename it")
+    """One `--mount` value: a line of CSV, as Go's encoding/csv reads it (RFC 4180)."""
+    _writable(bind.source)
+    _writable(bind.target)
     fields = ["type=bind", f"source={bind.source}", f"target={bind.target}"]
     fields += ["readonly"] if bind.mode == "ro" else []
-    out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow([*fields, "bind-propagation=rprivate"])
-    return out.getvalue()
+    return ",".join(_field(field) for field in [*fields, "bind-propagation=rprivate"])
+
+
+def _field(text: str) -> str:
+    if "," in text or '"' in text:
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _writable(path: str) -> None:
+    """Raises EngineError for what does not survive docker's CSV and JSON."""
+    if "\n" in path or "\r" in path:
+        raise EngineError(f"docker cannot mount a path with a line end: {path!r}", "rename it")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise EngineError(f"docker cannot mount a path that is not UTF-8: {path!r}", "rename it") from None
 
 
 def size_word(value: int) -> str:
@@ -104,4 +140,5 @@ def size_word(value: int) -> str:
 
 def cpus_word(thousandths: int) -> str:
     """2000 is "2", 1500 is "1.5"."""
-    return f"{thousandths / 1000:g}"
+    whole, rest = divmod(thousandths, 1000)
+    return f"{whole}.{rest:03d}".rstrip("0").rstrip(".")

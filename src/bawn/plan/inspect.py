@@ -1,12 +1,25 @@
 """What docker really made, compared with the plan, both ways. Pure.
 
 An extra mount is as wrong as a missing one; any difference ends the run (corpus M20: engines add
-mounts of their own, or silently ignore the configured ones).
+mounts of their own, or silently ignore the configured ones). Of the host's side of a container
+(`HostConfig`) every key is judged, those of a future docker too: what the plan does not set must be
+empty.
 """
 
-from bawn.plan.docker import LABEL, Files, docker_argv, effective_binds, tmpfs_word
+from bawn.plan.docker import LABEL, Files, command, effective_binds, tmpfs_word
 from bawn.plan.model import Plan
 from bawn.typed import Any, NamedTuple
+
+# Keys of HostConfig whose value does not matter, and why.
+_FREE = {
+    "ConsoleSize": "of the client's terminal",
+    "CgroupnsMode": "gVisor shows no cgroup of the host",
+    "Mounts": "the request; the result is compared",
+    "MaskedPaths": "of the host's /proc, which gVisor does not show",
+    "ReadonlyPaths": "as MaskedPaths",
+    "ShmSize": "the daemon's default; charged to the memory limit",
+    "Isolation": "Windows",
+}
 
 
 class Difference(NamedTuple):
@@ -20,100 +33,94 @@ class Difference(NamedTuple):
         return f"{self.what}: planned {self.wanted}, docker made {self.got}"
 
 
-def compare(plan: Plan, name: str, files: Files, made: dict[str, Any]) -> tuple[Difference, ...]:
-    """`made` is one object of `docker inspect`. What is missing in it differs."""
+def compare(
+    plan: Plan, name: str, files: Files, made: dict[str, Any], image_env: tuple[str, ...], *, tty: bool
+) -> tuple[Difference, ...]:
+    """`made` is one object of `docker inspect`, `image_env` the image's own variables (NAME=VALUE),
+    which PID 1 drops. What is missing in `made` differs."""
     host, config = made.get("HostConfig") or {}, made.get("Config") or {}
-    found = _values(_wanted(plan, name, files), {**_flatten(host, config)})
+    found = _host(plan, host)
+    found += _config(plan, name, files, config, tty)
     found += _mounts(plan, files, made.get("Mounts") or [])
     found += _tmpfs(plan, host.get("Tmpfs") or {})
-    found += _environment(plan, config.get("Env") or [])
+    found += _environment(plan, config.get("Env") or [], image_env)
+    networks = sorted((made.get("NetworkSettings") or {}).get("Networks") or {})
+    if networks != ["none"]:
+        found.append(Difference("networks", "['none']", repr(networks)))
     return tuple(found)
 
 
-def _wanted(plan: Plan, name: str, files: Files) -> dict[str, Any]:
+def _host(plan: Plan, host: dict[str, Any]) -> list[Difference]:
     memory = plan.limit("memory").value
     nofile = plan.limit("open_files").value
-    command = docker_argv(plan, name, files, tty=False)
-    return {
-        "runtime": "runsc",
-        "user": f"{plan.identity.uid}:{plan.identity.gid}",
-        "cap-drop": ["ALL"],
-        "cap-add": [],
-        "privileged": False,
-        "security-opt": ["no-new-privileges"],
-        "read-only": True,
-        "memory": memory,
-        "memory-swap": memory,
-        "cpus": plan.limit("cpus").value * 1_000_000,
-        "pids-limit": plan.limit("pids").value,
-        "ulimits": [{"Name": "nofile", "Hard": nofile, "Soft": nofile}],
-        "ipc": "private",
-        "pid": "",
-        "userns": "",
-        "uts": "",
-        "network": "none",
-        "workdir": plan.workdir,
-        "devices": [],
-        "device-requests": [],
-        "ports": {},
-        "publish-all": False,
-        "links": [],
-        "extra-hosts": [],
-        "volumes-from": [],
-        "label": name,
-        "command": list(command[command.index(plan.image) + 1 :]),
+    wanted: dict[str, tuple[Any, ...]] = {  # the values that are as planned
+        "Runtime": ("runsc",),
+        "CapDrop": (["ALL"],),
+        "SecurityOpt": (["no-new-privileges"],),
+        "ReadonlyRootfs": (True,),
+        "AutoRemove": (True,),
+        "Memory": (memory,),
+        "MemorySwap": (memory,),
+        "MemorySwappiness": (None, -1),
+        "NanoCpus": (plan.limit("cpus").value * 1_000_000,),
+        "PidsLimit": (plan.limit("pids").value,),
+        "Ulimits": ([{"Name": "nofile", "Hard": nofile, "Soft": nofile}],),
+        "IpcMode": ("private",),
+        "NetworkMode": ("none",),
+        "LogConfig": ({"Type": "none", "Config": {}},),
+        "RestartPolicy": (
+            {"Name": "no", "MaximumRetryCount": 0},
+            {"Name": "", "MaximumRetryCount": 0},
+        ),
     }
-
-
-def _flatten(host: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    get = host.get
-    command = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
-    return {
-        "runtime": get("Runtime"),
-        "user": config.get("User"),
-        "cap-drop": get("CapDrop"),
-        "cap-add": get("CapAdd") or [],
-        "privileged": get("Privileged"),
-        "security-opt": get("SecurityOpt"),
-        "read-only": get("ReadonlyRootfs"),
-        "memory": get("Memory"),
-        "memory-swap": get("MemorySwap"),
-        "cpus": get("NanoCpus"),
-        "pids-limit": get("PidsLimit"),
-        "ulimits": get("Ulimits"),
-        "ipc": get("IpcMode"),
-        "pid": get("PidMode"),
-        "userns": get("UsernsMode"),
-        "uts": get("UTSMode"),
-        "network": get("NetworkMode"),
-        "workdir": config.get("WorkingDir"),
-        "devices": get("Devices") or [],
-        "device-requests": get("DeviceRequests") or [],
-        "ports": get("PortBindings") or {},
-        "publish-all": get("PublishAllPorts"),
-        "links": get("Links") or [],
-        "extra-hosts": get("ExtraHosts") or [],
-        "volumes-from": get("VolumesFrom") or [],
-        "label": (config.get("Labels") or {}).get(LABEL),
-        "command": command,
-    }
-
-
-def _values(wanted: dict[str, Any], got: dict[str, Any]) -> list[Difference]:
-    return [
-        Difference(key, repr(value), repr(got.get(key)))
-        for key, value in wanted.items()
-        if got.get(key) != value
+    found = [
+        Difference(key, repr(values[0]), repr(host.get(key)))
+        for key, values in wanted.items()
+        if not any(_same(host.get(key), value) for value in values)
+    ]
+    known = wanted.keys() | _FREE.keys() | {"Tmpfs"}
+    return found + [
+        Difference(key, "nothing", repr(value))
+        for key, value in sorted(host.items())
+        if key not in known and value not in (None, False, 0, "", [], {})
     ]
 
 
+def _config(plan: Plan, name: str, files: Files, config: dict[str, Any], tty: bool) -> list[Difference]:
+    wanted = {
+        "User": f"{plan.identity.uid}:{plan.identity.gid}",
+        "WorkingDir": plan.workdir,
+        "Image": plan.image,
+        "Tty": tty,
+        "label": name,
+        "command": list(command(plan, files)),
+        "Volumes": {},
+    }
+    got = {
+        **config,
+        "label": (config.get("Labels") or {}).get(LABEL),
+        "command": [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])],
+        "Volumes": config.get("Volumes") or {},
+    }
+    return [
+        Difference(key, repr(value), repr(got.get(key)))
+        for key, value in wanted.items()
+        if not _same(got.get(key), value)
+    ]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal and of one type: 1 is not True."""
+    return type(a) is type(b) and bool(a == b)
+
+
 def _mounts(plan: Plan, files: Files, made: list[dict[str, Any]]) -> list[Difference]:
-    wanted = {(b.source, b.target, b.mode == "rw") for b in effective_binds(plan, files)}
-    got = set()
-    for mount in made:
-        if mount.get("Type") == "tmpfs":
-            continue  # compared by their options
-        got.add((mount.get("Source"), mount.get("Destination"), bool(mount.get("RW"))))
+    wanted = {("bind", b.source, b.target, b.mode == "rw", "rprivate") for b in effective_binds(plan, files)}
+    got = {
+        tuple(mount.get(key) for key in ("Type", "Source", "Destination", "RW", "Propagation"))
+        for mount in made
+        if mount.get("Type") != "tmpfs"  # compared by their options
+    }
     missing = [Difference("mount", repr(m), "nothing") for m in sorted(wanted - got)]
     return missing + [Difference("mount", "nothing", repr(m)) for m in sorted(got - wanted, key=repr)]
 
@@ -127,11 +134,14 @@ def _tmpfs(plan: Plan, made: dict[str, str]) -> list[Difference]:
     ]
 
 
-def _environment(plan: Plan, made: list[str]) -> list[Difference]:
-    """Every planned variable is there with its value. What the image adds, init drops (`-e`)."""
+def _environment(plan: Plan, made: list[str], image_env: tuple[str, ...]) -> list[Difference]:
+    """By name only: a value may be a secret."""
     got = dict(entry.partition("=")[::2] for entry in made)
-    return [
+    planned = {v.name for v in plan.env}
+    wrong = [
         Difference(f"environment {v.name}", "as planned", "missing or another value")
         for v in plan.env
         if v.name not in got or (not v.secret and got[v.name] != v.value)
     ]
+    extra = {entry.partition("=")[0] for entry in made if entry not in image_env} - planned
+    return wrong + [Difference(f"environment {name}", "nothing", "a value") for name in sorted(extra)]

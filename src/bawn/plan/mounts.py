@@ -86,7 +86,7 @@ class _Compiler:
         self.profile = profile
         self.facts = facts
         self.policy_path = policy_path
-        self.policy = policy_path.rpartition("/")[2] or "bawn.toml"
+        self.policy = policy_path.rpartition("/")[2]
         self.place = where(profile.place, self.policy)
         self.findings: list[Finding] = []
         self._host = host_exec.matcher(False)

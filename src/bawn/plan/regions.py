@@ -62,9 +62,13 @@ class Regions:
 
 
 def where(place: Place, policy: str, key: str = "") -> str:
-    """ "bawn.toml:12 profile.build.mount[0].source"; a default has no line."""
+    """As in `bawn.toml:12 profile.build.mount[0]`; only the field where there is no policy.
+
+    A policy does not look its lines up for a run: `policy.lines.with_line` does, where one is shown.
+    """
     field = f"{place.field}.{key}" if key else place.field
-    return f"{policy}:{place.line} {field}" if place.line else f"{field} (default)"
+    line = f":{place.line}" if place.line else ""
+    return f"{policy}{line} {field}" if policy else field
 
 
 def wanted(profile: Profile, policy: str) -> list[Wanted]:

@@ -26,7 +26,7 @@ _WHY = {
     "write-root": "write root",
     "mask": "masked",
     "protect": "the host runs or obeys it",
-    "pin": "held in place",
+    "pin": "cannot be renamed",
     "agent": "the agent's program",
     "git-link": "the repository's git directory",
     "bawn": "bawn's own",

@@ -219,6 +219,12 @@ RULES: dict[str, Rule] = {
         "one of the two was not meant",
         "mask = [] on this mount, if the file is to be seen",
     ),
+    "BWN311": Rule(
+        "warning",
+        "a masked link that the agent can remove",
+        "what it leads to is masked by this link alone: without it the next run shows it",
+        'mask = ["{name}"] too (keep the others of the list)',
+    ),
     # Files the host runs or obeys
     "BWN401": Rule(
         "warning",
@@ -341,7 +347,25 @@ RULES: dict[str, Rule] = {
         "error",
         "a runtime that opens the box",
         "an argument of docker's runtime entry weakens every box of it",
-        "take it out of docker's daemon.json",
+        "{fix}",
+    ),
+    "BWN711": Rule(
+        "error",
+        "a runtime whose read-only is not the kernel's",
+        "an open with O_TRUNC empties files on a mount that runsc calls read-only",
+        "{fix}",
+    ),
+    "BWN712": Rule(
+        "error",
+        "a docker daemon that cannot hold a box",
+        "its paths, user ids or limits are not those of this plan",
+        "{fix}",
+    ),
+    "BWN713": Rule(
+        "error",
+        "a runtime that is not gVisor's",
+        "the name runsc proves nothing: bawn never falls back to the host's kernel",
+        "{fix}",
     ),
 }
 

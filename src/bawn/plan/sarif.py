@@ -1,10 +1,13 @@
 """Findings as SARIF 2.1.0 (OASIS), for code-scanning pages and editors. Pure."""
 
+import re
+
 from bawn.plan.model import Finding
 from bawn.plan.rules import RULES
 from bawn.typed import Any
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_POLICY = re.compile(r"(.+?):([1-9][0-9]*) ((?:profile|defaults|wall|outbound)\b.*)", re.DOTALL)
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 
@@ -60,15 +63,15 @@ def _result(one: Finding, index: int) -> dict[str, Any]:
 
 def _location(place: str) -> dict[str, Any]:
     """A place in the policy, a path on the host, or the name of a field."""
-    file, colon, rest = place.partition(":")
-    line, _, field = rest.partition(" ")
-    if colon and line.isdigit() and int(line) > 0 and "/" not in file:
+    found = _POLICY.fullmatch(place)
+    if found:
+        uri = ("file://" if found[1].startswith("/") else "") + _uri(found[1])
         return {
             "physicalLocation": {
-                "artifactLocation": {"uri": _uri(file)},
-                "region": {"startLine": int(line)},
+                "artifactLocation": {"uri": uri},
+                "region": {"startLine": int(found[2])},
             },
-            "logicalLocations": [{"fullyQualifiedName": field}],
+            "logicalLocations": [{"fullyQualifiedName": found[3]}],
         }
     if place.startswith("/"):
         return {"physicalLocation": {"artifactLocation": {"uri": "file://" + _uri(place)}}}

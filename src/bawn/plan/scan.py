@@ -1,4 +1,4 @@
-"""The scan after a run: what is there now that the host would run, and was not before. Pure."""
+"""The scan after a run: what changed of the files that the host runs, and of what masks go by. Pure."""
 
 from bawn.facts.model import Find, TreeFact
 from bawn.policy.patterns import Matcher, problem
@@ -25,6 +25,10 @@ def after_run_scan(before: TreeFact, after: TreeFact, allowed: tuple[str, ...] =
         change = _change(old, find)
         if change:
             said.append(f"{find.path}: {change}; {find.detail or f'a {find.kind}'}")
+    left = {find.path: find.target for find in after.finds if find.kind == "mask"}
+    for find in before.finds:
+        if find.kind == "mask" and find.target not in ("", "?") and left.get(find.path) != find.target:
+            said.append(f"{find.path}: a masked link is gone; {find.target} is masked by it alone")
     for one in after.gitfiles:
         if pointers.get(one.path, one) != one:
             said.append(f"{one.path}: points elsewhere; {one.gitdir or 'nowhere'}")

@@ -19,6 +19,22 @@ def line_of(text: str, path: tuple[str | int, ...]) -> int:
     return 1
 
 
+_PLACE = re.compile(r"(.+?) ((?:profile|defaults|wall|outbound)\b[^ ]*)( .*)?", re.DOTALL)
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def with_line(place: str, text: str, path: str) -> str:
+    """A finding's place "bawn.toml profile.b.mount[0]" with its line, "bawn.toml:12 profile...".
+
+    `text` and `path` are the policy's; any other place is left as it is.
+    """
+    found = _PLACE.fullmatch(place)
+    if not found or found[1] not in (path, path.rpartition("/")[2]):
+        return place
+    steps = tuple(name or int(number) for name, number in _STEP.findall(found[2]))
+    return f"{found[1]}:{line_of(text, steps)} {found[2]}{found[3] or ''}"
+
+
 def index(text: str) -> dict[tuple[str | int, ...], int]:
     """Key path -> line, for every header and every key at the start of a line."""
     known: dict[tuple[str | int, ...], int] = {}

@@ -1,0 +1,52 @@
+"""What engine docker writes before a run, and how it calls the client."""
+
+import json
+import os
+
+from bawn.effects import gvisor
+from bawn.effects.names import RunPaths
+from bawn.errors import HostError
+from bawn.facts.model import DockerFact
+from bawn.plan.docker import Files
+from bawn.plan.model import Plan
+
+# Variables that the client itself obeys: a secret of that name would steer it.
+_STEERING = ("DOCKER_", "LD_", "GODEBUG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "PATH", "HOME")
+# The sequence of keys that makes the client let go of a running container: one that nobody types
+# (the default holds back every ^P).
+_NO_DETACH = ",".join(["ctrl-^", "ctrl-@"] * 4)
+
+
+def prepare_files(plan: Plan, paths: RunPaths, socket: str, init: str) -> Files:
+    """Writes what the box is shown of bawn's own, and the mark by which `sweep` knows the engine."""
+    gvisor.write(paths.docker, f"{socket}\n".encode(), 0o600)
+    gvisor.write(paths.empty, b"", 0o444)
+    try:
+        os.mkdir(paths.own, 0o755)
+        os.chmod(paths.own, 0o755)
+        os.link(init, f"{paths.own}/init")
+    except OSError as error:
+        raise HostError(f"cannot prepare {paths.own}: {error.strerror}") from None
+    seed = gvisor.write_seed(plan, f"{paths.own}/seed")
+    return Files(paths.own, paths.empty, seed)
+
+
+def client(docker: DockerFact, paths: RunPaths, secrets: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The first words of a `docker` command for this run, and its environment without the secrets.
+
+    Its configuration is the run's own: the person's may add variables to every container (`proxies`)
+    or name another daemon. Raises HostError for a secret whose name the client would take as its own.
+    """
+    for name in secrets:
+        if name.upper().startswith(_STEERING):
+            raise HostError(f"engine docker cannot pass a secret named {name}: docker itself reads it",
+                            "give it another name, or use engine gvisor")  # fmt: skip
+    config = f"{paths.directory}/client"
+    try:
+        os.mkdir(config, 0o700)
+    except OSError as error:
+        raise HostError(f"cannot make {config}: {error.strerror}") from None
+    gvisor.write(f"{config}/config.json", json.dumps({"detachKeys": _NO_DETACH}).encode(), 0o600)
+    base = {"PATH": os.environ.get("PATH", os.defpath), "HOME": config, "LC_ALL": "C"}
+    term = {"TERM": os.environ["TERM"]} if "TERM" in os.environ else {}
+    return [docker.cli, "--host", docker.endpoint, "--config", config], {**base, **term}
