@@ -11,7 +11,6 @@ import pytest
 
 from tests.system.conftest import BAWN, Person, need, policy, processes
 from tests.system.lab import IMAGE, Lab, runsc_of
-from tests.system.test_sweep import locked
 
 pytestmark = pytest.mark.system
 
