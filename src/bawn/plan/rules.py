@@ -367,6 +367,18 @@ RULES: dict[str, Rule] = {
         "the name runsc proves nothing: bawn never falls back to the host's kernel",
         "{fix}",
     ),
+    "BWN714": Rule(
+        "warning",
+        "an agent's program that anybody may change",
+        "another user of this machine can put a program of theirs in its place",
+        "chmod -R o-w {path}",
+    ),
+    "BWN715": Rule(
+        "error",
+        "a credential without a place",
+        "it is copied into the agent's config directory by its own name",
+        "name each file once, in a profile with an agent; a plain file goes in a mount",
+    ),
 }
 
 
