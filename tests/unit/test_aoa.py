@@ -119,7 +119,11 @@ def test_all_problems_at_once() -> None:
 
 
 def test_null_is_not_said() -> None:
-    config = {"image": "x", "network": None, "isolation": {"memory": None, "user": None, "tmpfs": []}}
+    config: dict[str, Any] = {
+        "image": "x",
+        "network": None,
+        "isolation": {"memory": None, "user": None, "tmpfs": []},
+    }
     assert resolve_gvisor_sandbox_target(config, multi_tenant=False)["isolation"] == HARDENED
 
 
@@ -134,7 +138,9 @@ def test_legacy_parity_where_nothing_is_opted_in() -> None:
 
 
 def test_legacy_variations() -> None:
-    argv = build({**LEGACY, "remove": False, "workdir": "/w", "network": "host", "runtime": "runc"}, stdin=True)
+    argv = build(
+        {**LEGACY, "remove": False, "workdir": "/w", "network": "host", "runtime": "runc"}, stdin=True
+    )
     assert argv == [
         "run", "--interactive", "--workdir", "/w", "--mount", "type=bind,source=/repo,target=/w",
         "--network", "host", "node:22", "node",

@@ -169,10 +169,9 @@ def _take_back(config: str, state: str, settle: Callable[[], None], reason: str)
     try:
         settle()
     except BawnError as error:
-        raise HostError(
-            f"ROLLBACK FAILED: {config} is as it was, but docker is not: {error.message} (it had failed: {reason})",
-            "start docker by hand, and look at its log",
-        ) from None
+        text = f"ROLLBACK FAILED: {config} is as it was, but docker is not: {error.message}"
+        fix = "start docker by hand, and look at its log"
+        raise HostError(f"{text} (it had failed: {reason})", fix) from None
 
 
 def _mode(path: str) -> tuple[int, tuple[int, int] | None]:
@@ -250,7 +249,7 @@ def undo(config: str, state: str, force: bool = False) -> str:
             f"the old text of {real} lies in {where}/before" if step["existed"] else f"{real} was not there"
         )
         raise HostError(
-            f"ROLLBACK FAILED: {error}; {kept}", f"mend that, then: bawn setup docker --undo"
+            f"ROLLBACK FAILED: {error}; {kept}", "mend that, then: bawn setup docker --undo"
         ) from None
     _forget(where)
     return "restored and verified"
