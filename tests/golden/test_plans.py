@@ -67,8 +67,8 @@ def facts_of(home: Path, policy: Policy, uid: int) -> Facts:
     )  # fmt: skip
     paths = observe_paths(profile, str(home), f"{home}/src/shop", dirs)
     owned = tuple(p._replace(uid=host.invoker_uid, gid=host.invoker_gid, chain=()) for p in paths)
-    docker = DockerFact("/usr/bin/docker", "unix:///var/run/docker.sock", "20.10",
-                        (DockerRuntime("runsc", "/opt/runsc", (), script="docker_stage.py"),))  # fmt: skip
+    runtime = DockerRuntime("runsc", "/opt/runsc-docker", (), script="docker_stage.py")
+    docker = DockerFact("/usr/bin/docker", "unix:///var/run/docker.sock", "20.10", (runtime,))
     return Facts(
         host,
         RunscFact("/usr/bin/runsc", "0.0~20240729.0", ("systrap", "ptrace")),

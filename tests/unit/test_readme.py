@@ -9,9 +9,8 @@ import tempfile
 from pathlib import Path
 
 from bawn.cli.main import usage
-from bawn.policy import fields
-from bawn.policy.fields import REQUIRED, Field
 from bawn.policy.parse import parse_policy
+from bawn.policy.reference import reference
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -43,34 +42,6 @@ def help_block() -> str:
     return f"```\n{usage()}\n```\n"
 
 
-def row(field: Field) -> str:
-    shown = "required" if field.default is REQUIRED else f"`{_default(field.default)}`"
-    return f"| `{field.name}` | {shown} | {field.doc} |"
-
-
-def _default(value: object) -> str:
-    if isinstance(value, tuple):
-        return "[" + ", ".join(f'"{item}"' for item in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value).lower()
-
-
-def fields_block() -> str:
-    sections = (
-        ("[defaults]", fields.DEFAULTS),
-        ("limits = { ... } of [defaults] and of a profile", fields.LIMITS),
-        ("[profile.NAME]", fields.PROFILE),
-        ("[[profile.NAME.mount]]", fields.MOUNT),
-        ("[[profile.NAME.override]]", fields.OVERRIDE),
-        ("[wall]", fields.WALL),
-        ("[outbound]", fields.OUTBOUND),
-    )
-    lines: list[str] = []
-    for title, table in sections:
-        lines += [f"### `{title}`", "", "| field | default | meaning |", "|---|---|---|"]
-        lines += [*(row(field) for field in table), ""]
-    return "\n".join(lines)
-
-
 def test_help() -> None:
     assert between(README.read_text(), "help") == help_block()
 
@@ -81,7 +52,7 @@ def test_transcript_is_of_these_commands() -> None:
 
 
 def test_policy_fields() -> None:
-    assert between(POLICY.read_text(), "fields") == fields_block()
+    assert between(POLICY.read_text(), "fields") == reference()
 
 
 def test_the_policies_of_the_docs_load() -> None:
@@ -109,4 +80,4 @@ def transcript() -> str:
 if __name__ == "__main__":
     text = put(README.read_text(), "help", help_block())
     README.write_text(put(text, "transcript", transcript()))
-    POLICY.write_text(put(POLICY.read_text(), "fields", fields_block()))
+    POLICY.write_text(put(POLICY.read_text(), "fields", reference()))

@@ -3,61 +3,75 @@
 import argparse
 import os
 
-from bawn.errors import HostError, UsageError
+from bawn.errors import UsageError
 from bawn.facts import dirs, gather, policy_file
-from bawn.facts.policy_file import Found
 from bawn.policy.parse import parse_policy
-from bawn.policy.starter import Around, starter_text
+from bawn.policy.starter import AGENTS, MANIFESTS, Around, starter_text
 
 HELP = "Write a commented starter policy, ready to run as it is, and trust it."
 _LOOK = 2000  # directory entries: init looks around, it does not search
+_SKIP = frozenset((".git", "node_modules", ".venv", "venv", "__pycache__", "target", "dist"))
+_NAMED = 3  # files named in the policy's comment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dir", default="", help="where (default: the repository, else here)")
-    parser.add_argument("--force", action="store_true", help="replace one, keeping a copy")
+    parser.add_argument("--force", action="store_true", help="replace the policy, keeping a copy")
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 written; 2 there is one already."""
-    from bawn.effects import atomic, trust
+    """0 written; 2 there is one already, or this is no directory for one."""
+    from bawn.cli.trust import escape
+    from bawn.effects.policy_file import write_policy
+    from bawn.effects.trust import trust
 
     directory = os.path.realpath(args.dir or gather.repository_root(os.getcwd()))
+    _suitable(directory)
     path = os.path.join(directory, policy_file.NAME)
-    text = starter_text(_look_around(directory))
+    text = starter_text(look_around(directory))
     parse_policy(text, path)
-    kept = ""
-    if os.path.lexists(path):
-        if not args.force:
-            raise UsageError(f"{path} is there already", "bawn init --force replaces it")
-        kept = f"{path}.{os.stat(path).st_mtime_ns}.bak"
-        os.link(path, kept)
-    try:
-        atomic.write_atomic(path, text.encode(), 0o644)
-    except OSError as error:
-        raise HostError(f"cannot write {path}: {error.strerror}") from None
-    trust.trust(Found(path, text.encode()), dirs.observe().state)
-    print(f"wrote {path} and trusted it" + (f"; the old one is {kept}" if kept else ""))
+    kept = write_policy(path, text.encode(), args.force)
+    trust(policy_file.read(path), dirs.observe().state)
+    print(escape(f"wrote {path} and trusted it" + (f"; the old one is {kept}" if kept else "")))
     print("next: bawn check        what an agent can read, write and never see")
     print("      bawn run -- sh    a shell in the box")
     return 0
 
 
-def _look_around(directory: str) -> Around:
+def _suitable(directory: str) -> None:
+    """A policy's own directory is its work directory, so it may not be one that no box is given."""
+    if not os.path.isdir(directory):
+        raise UsageError(f"{directory} is not a directory", "bawn init --dir DIRECTORY")
+    if directory in ("/", os.path.realpath(os.path.expanduser("~"))):
+        raise UsageError(
+            f"{directory} holds more than any agent may have", "bawn init --dir PROJECT, one directory of it"
+        )
+
+
+def look_around(directory: str) -> Around:
+    """Looks, and never runs anything: git least of all (its configuration runs programs)."""
     from bawn.facts import agents
 
-    found = [name for name in ("claude", "codex") if agents.on_path(name)]
-    return Around(directory, tuple(found), _env_files(directory), gather.worktree_of(directory))
+    here = set(os.listdir(directory))
+    return Around(
+        agents=tuple(name for name in AGENTS if agents.on_path(name)),
+        env_files=_env_files(directory),
+        git_dir=gather.worktree_of(directory),
+        groups=tuple(dict.fromkeys(group for name, group in MANIFESTS.items() if name in here)),
+    )
 
 
 def _env_files(directory: str) -> tuple[str, ...]:
-    names: list[str] = []
+    found: list[str] = []
     seen = 0
     for base, folders, files in os.walk(directory):
-        folders[:] = [f for f in folders if f not in (".git", "node_modules", ".venv")]
+        folders[:] = sorted(set(folders) - _SKIP)
         seen += len(folders) + len(files)
-        names += [os.path.relpath(os.path.join(base, f), directory)
-                  for f in files if f == ".env" or f.startswith(".env.")]  # fmt: skip
-        if seen > _LOOK or len(names) >= 3:
+        found += [os.path.relpath(os.path.join(base, name), directory) for name in files if _is_env(name)]
+        if seen > _LOOK or len(found) >= _NAMED:
             break
-    return tuple(name for name in sorted(names)[:3] if name.isprintable())
+    return tuple(sorted(found)[:_NAMED])
+
+
+def _is_env(name: str) -> bool:
+    return name == ".envrc" or name.startswith(".env.") or name.endswith(".env")

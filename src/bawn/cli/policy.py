@@ -1,17 +1,24 @@
-"""`bawn policy schema`: the JSON Schema of the policy file."""
+"""`bawn policy schema|fields`: what may stand in a policy, for editors and for people."""
 
 import argparse
 import json
 
-HELP = "The JSON Schema of bawn.toml, so that an editor can complete and check it."
+HELP = "What may stand in bawn.toml: its JSON Schema, or every field with its meaning."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=["schema"])
+    verbs = parser.add_subparsers(dest="what", required=True, metavar="schema|fields")
+    verbs.add_parser("schema", help="the JSON Schema (draft 2020-12), for editors")
+    verbs.add_parser("fields", help="every field: default, what is allowed, meaning (Markdown)")
 
 
 def run(args: argparse.Namespace) -> int:
-    from bawn.policy.schema import json_schema
+    if args.what == "schema":
+        from bawn.policy.schema import json_schema
 
-    print(json.dumps(json_schema(), indent=2))
+        print(json.dumps(json_schema(), indent=2))
+    else:
+        from bawn.policy.reference import reference
+
+        print(reference(), end="")
     return 0

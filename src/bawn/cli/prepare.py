@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
 def prepare(
     wanted: Wanted,
     command: tuple[str, ...],
-    require: Callable[[policy_file.Found, dirs.Dirs], None] | None = None,
+    require: Callable[[policy_file.Found, dirs.Dirs], policy_file.Found] | None = None,
 ) -> Prepared:
     """Everything up to the plan. `require` is asked before the policy is believed (trust).
 
@@ -51,8 +51,8 @@ def prepare(
     where = dirs.observe()
     found = policy_file.find(os.getcwd(), where.config, wanted.policy or None)
     if found and require:
-        require(found, where)
-    policy = parse.parse_policy(found.text, found.path) if found else parse.default_policy()
+        found = require(found, where)
+    policy = parse.parse_policy(found.text, found.path, found.toml) if found else parse.default_policy()
     profile = _select(policy, wanted)
     facts = gather.gather(policy, profile, where, process.run, wanted.wait)
     cache.remember(facts)

@@ -9,6 +9,12 @@ import sys
 from bawn.cli.prepare import Prepared, Wanted, prepare, say
 from bawn.errors import RefusedError, UsageError
 from bawn.evidence.events import Silent
+from bawn.facts.dirs import Dirs
+from bawn.facts.policy_file import Found
+from bawn.typed import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a run without a policy file needs no trust
+    from bawn.facts.trust import Trust
 
 HELP = "run a command in a box"
 # option -> (takes a value, what it does)
@@ -107,10 +113,17 @@ def _shorten(ready: Prepared, timeout: int) -> Prepared:
     return ready._replace(plan=ready.plan._replace(limits=limits))
 
 
-def _require_trust(found: object, where: object) -> None:
-    from bawn.cli import trust
+def _require_trust(found: Found, where: Dirs) -> Found:
+    """Asks a person at a terminal about a policy that is not trusted. Raises TrustError."""
+    from bawn.effects import trust
 
-    trust.require(found, where)
+    return trust.require(found, where, _ask if os.isatty(0) and os.isatty(2) else None)
+
+
+def _ask(found: Found, state: "Trust") -> bool:
+    from bawn.cli.trust import ask
+
+    return ask(found, state)
 
 
 def _tell(ready: Prepared, quiet: bool) -> None:

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from bawn.errors import TrustError, UsageError
+from bawn.errors import UsageError
 from bawn.facts import dirs, policy_file
 from bawn.facts import trust as facts_trust
 from bawn.facts.policy_file import Found
@@ -15,85 +15,90 @@ HELP = "Show a policy file (or what changed in it) and, when you say yes, trust 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", help="the policy (default: the one that counts here)")
     parser.add_argument("--yes", action="store_true", help="do not ask (for provisioning scripts)")
-    parser.add_argument("--show", action="store_true", help="only show, and say whether trusted")
+    parser.add_argument("--show", action="store_true", help="only show it, and say whether trusted")
     parser.add_argument("--revoke", action="store_true", help="trust it no longer")
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 trusted (or revoked); 1 not trusted."""
+    """0 trusted (or revoked); 1 not trusted; 2 no such policy, or one that does not load."""
     where = dirs.observe()
-    found = policy_file.find(os.getcwd(), where.config, args.file)
+    file = args.file
+    if file and os.path.isdir(file):
+        file = os.path.join(file, policy_file.NAME)
+    if args.revoke:
+        return _revoke(file, where)
+    found = policy_file.find(os.getcwd(), where.config, file)
     if found is None:
         raise UsageError("no policy file here or above", "bawn init")
     state = facts_trust.status(found, where.state, where.config)
-    if args.revoke:
-        from bawn.effects.trust import revoke
-
-        known = revoke(found.path, where.state)
-        print(f"{found.path}: {'trusted no longer' if known else 'was not trusted'}")
-        return 0
-    if not state.trusted or args.show:
-        print(_shown(found, state))
-    print(f"{found.path}: {state.why}")
-    if state.trusted or args.show:
+    if args.show or not state.trusted:
+        print(shown(found, state))
+    print(escape(f"{found.name}: {state.why}"))
+    if args.show or state.trusted:
         return 0 if state.trusted else 1
-    if not args.yes and not _asked(found):
-        return 1
-    _check(found)
-    from bawn.effects.trust import trust
 
+    from bawn.effects.trust import trust
+    from bawn.policy.parse import parse_policy
+
+    parse_policy(found.text, found.path)  # nobody is asked about what does not load
+    if not args.yes and not _answer(found):
+        return 1
     trust(found, where.state)
-    print(f"{found.path}: trusted")
+    print(escape(f"{found.name}: trusted"))
     return 0
 
 
-def require(found: object, where: object) -> None:
-    """For verbs that obey a policy: asks a person at a terminal, else refuses. Raises TrustError."""
-    assert isinstance(found, Found) and isinstance(where, dirs.Dirs)
-    state = facts_trust.status(found, where.state, where.config)
-    if state.trusted:
-        return
-    fix = f"read it, then: bawn trust {found.path}"
-    if not (os.isatty(0) and os.isatty(2)):
-        raise TrustError(f"the policy {found.path} is not trusted: {state.why}", fix)
-    print(_shown(found, state), file=sys.stderr)
-    print(f"bawn: {found.path}: {state.why}", file=sys.stderr)
-    if not _asked(found):
-        raise TrustError(f"the policy {found.path} was not trusted", fix)
-    _check(found)
-    from bawn.effects.trust import trust
+def _revoke(file: str | None, where: dirs.Dirs) -> int:
+    """Also of a file that is gone, or can no longer be read."""
+    from bawn.effects.trust import revoke
 
-    trust(found, where.state)
+    if file and not os.path.exists(file):
+        found = Found(os.path.realpath(file), b"")
+    else:
+        found = policy_file.find(os.getcwd(), where.config, file) or Found("", b"")
+    if not found.path:
+        raise UsageError("no policy file here or above", "bawn trust --revoke FILE")
+    known = revoke(found, where.state)
+    print(escape(f"{found.name}: {'trusted no longer' if known else 'was not trusted'}"))
+    return 0
 
 
-def _check(found: Found) -> None:
-    """What does not load is not trusted. Raises PolicyError."""
+def ask(found: Found, state: facts_trust.Trust) -> bool:
+    """For verbs that obey a policy, at a terminal: shows it on stderr and asks."""
     from bawn.policy.parse import parse_policy
 
     parse_policy(found.text, found.path)
+    print(shown(found, state), file=sys.stderr)
+    print(escape(f"bawn: {found.name}: {state.why}"), file=sys.stderr)
+    return _answer(found)
 
 
-def _asked(found: Found) -> bool:
+def _answer(found: Found) -> bool:
+    """Yes is an answer that a person typed: never an end of file, nor a pipe."""
     if not os.isatty(0):
         print("bawn: no terminal to ask at; --yes trusts without asking", file=sys.stderr)
         return False
-    print(f"Obey {found.path} as shown? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(escape(f"Obey {found.name} as shown? [y/N] "), end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _shown(found: Found, state: facts_trust.Trust) -> str:
-    """The text, or the diff; control characters escaped, since an agent may have written them."""
+def shown(found: Found, state: facts_trust.Trust) -> str:
+    """The whole text, or a diff against what was trusted before. Safe on a terminal."""
+    now = found.data.decode(errors="backslashreplace")
     if state.previous is None or state.previous == found.data:
-        return escape(found.data.decode(errors="backslashreplace"))
+        return escape(now.removesuffix("\n"))
     import difflib
 
-    old, new = (b.decode(errors="backslashreplace") for b in (state.previous, found.data))
+    before = state.previous.decode(errors="backslashreplace")
     lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), "as trusted", "as it is now", lineterm=""
+        before.split("\n"), now.split("\n"), "as trusted", "as it is now", lineterm=""
     )
     return escape("\n".join(lines))
 
 
 def escape(text: str) -> str:
-    """Text of unknown origin, safe on a terminal: everything unprintable but line ends escaped."""
+    """Text of unknown origin, safe on a terminal: all but line ends and what prints is escaped.
+
+    Characters that reorder a line (U+202E) do not print either: what is shown is what is parsed.
+    """
     return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -169,9 +169,11 @@ def _take_back(config: str, state: str, settle: Callable[[], None], reason: str)
     try:
         settle()
     except BawnError as error:
-        text = f"ROLLBACK FAILED: {config} is as it was, but docker is not: {error.message}"
-        fix = "start docker by hand, and look at its log"
-        raise HostError(f"{text} (it had failed: {reason})", fix) from None
+        raise HostError(
+            f"ROLLBACK FAILED: {config} is as it was, but docker is not: {error.message} "
+            f"(it had failed: {reason})",
+            "start docker by hand, and look at its log",
+        ) from None
 
 
 def _mode(path: str) -> tuple[int, tuple[int, int] | None]:

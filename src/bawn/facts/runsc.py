@@ -24,9 +24,9 @@ RMEM = "/proc/sys/net/core/rmem_default"  # what those look at (DESIGN 10)
 
 # Debian 12's own runsc is too old; backports has one. Its address is read from the machine's sources.
 _BACKPORTS = """u=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' |
-          awk '$2 == "bookworm" {print $1; exit}') &&
-      key=/usr/share/keyrings/debian-archive-keyring.gpg &&
-      echo "deb [signed-by=$key] $u bookworm-backports main" |
+        awk '$2 == "bookworm" {print $1; exit}') &&
+      k=/usr/share/keyrings/debian-archive-keyring.gpg &&
+      echo "deb [signed-by=$k] $u bookworm-backports main" |
       sudo tee /etc/apt/sources.list.d/bawn-backports.list &&
       sudo apt-get update && sudo apt-get install -y -t bookworm-backports runsc"""
 _PACKAGED = "sudo apt-get update && sudo apt-get install -y runsc"

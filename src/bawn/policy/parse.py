@@ -1,11 +1,14 @@
-"""Text -> Policy, or every problem of it at once. Strict: an unknown key is a problem."""
+"""Text -> Policy, or every problem of it at once. Strict: an unknown key is a problem. Pure.
+
+text --tomllib--> data --reader, along fields.TOP--> values --_check--> --_build--> Policy
+"""
 
 from bawn.digest import sha256_hex
 from bawn.errors import PolicyError
-from bawn.policy import fields
-from bawn.policy.fields import REQUIRED, Field
+from bawn.policy import checks, fields
+from bawn.policy.kinds import REQUIRED, Field
 from bawn.policy.model import (
-    VERSION,
+    DEFAULT_MASK,
     Limits,
     Mount,
     Outbound,
@@ -16,66 +19,48 @@ from bawn.policy.model import (
     Secret,
     Wall,
 )
+from bawn.policy.reader import Path, Reader
 from bawn.typed import Any
 
-_Path = tuple[str | int, ...]
-_TOP = ("version", "defaults", "wall", "profile", "outbound")
+_Values = dict[str, Any]
 
 
-class _Reader:
-    """Collects problems: (key path, sentence)."""
+def parse_policy(text: str, path: str, data: dict[str, Any] | None = None) -> Policy:
+    """Reads a whole policy. `data` is what `toml(text)` gave, where that is known already.
 
-    def __init__(self) -> None:
-        self.problems: list[tuple[_Path, str]] = []
+    Raises PolicyError whose `problems` are all there are, each with its line.
+    """
+    data = toml(text, path) if data is None else data
+    reader = Reader()
+    values = reader.table(fields.TOP, data, ())
+    _check(values, reader)
+    if reader.problems:
+        from bawn.policy.problems import render
 
-    def problem(self, path: _Path, sentence: str) -> None:
-        self.problems.append((path, sentence))
-
-    def table(
-        self, data: Any, path: _Path, table: tuple[Field, ...], also: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
-        """The fields of a table that are set, read; what is wrong or unknown becomes a problem."""
-        if not isinstance(data, dict):
-            self.problem(path, f"got {_show(data)}; allowed: a table")
-            return {}
-        known = {field.name: field for field in table}
-        values: dict[str, Any] = {}
-        for key, value in data.items():
-            if key in also:
-                continue
-            if key not in known:
-                self.problem((*path, key), _unknown(key, [*known, *also]))
-                continue
-            try:
-                values[key] = known[key].kind.read(value)
-            except ValueError as error:
-                self.problem((*path, key), f"got {_show(value)}; allowed: {error}")
-        for field in table:
-            if field.default is REQUIRED and field.name not in data:
-                self.problem((*path, field.name), f"missing; {field.doc}")
-        return values
+        count = len(reader.problems)
+        raise PolicyError(
+            f"{path} is not a valid policy: {count} problem{'s' if count > 1 else ''}",
+            render(reader.problems, text, path),
+        )
+    return _build(values, path, sha256_hex(text.encode()))
 
 
-def parse_policy(text: str, path: str) -> Policy:
-    """Reads a whole policy. Raises PolicyError whose `problems` are all there are, by line."""
-    import tomllib  # 10 ms with what it imports; a run without a policy file needs none
+def toml(text: str, path: str) -> dict[str, Any]:
+    """The data of a TOML text. Raises PolicyError."""
+    import tomllib  # 15 ms with what it imports: a run of a trusted policy does without (facts.trust)
 
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{path} is not TOML", (f"{path}: {error}",)) from None
-    reader = _Reader()
-    policy = _policy(data, path, text, reader)
-    if reader.problems:
-        raise PolicyError(f"{path} is not a valid policy", _render(reader, text, path))
-    return policy
+        text.encode()  # a lone surrogate is no text
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError; too many digits; too deep
+        from bawn.policy.problems import syntax
+
+        raise PolicyError(f"{path} is not TOML", (syntax(error, text, path),)) from None
 
 
 def default_policy() -> Policy:
     """What holds without a policy file: one profile, the defaults, the work directory."""
-    reader = _Reader()
-    profile = _profile("default", {}, {}, Limits(), reader)
-    return Policy("", sha256_hex(b""), (profile,))
+    return _build({"profile": (("default", {}),)}, "", sha256_hex(b""))
 
 
 def select(policy: Policy, name: str | None) -> Profile:
@@ -84,132 +69,132 @@ def select(policy: Policy, name: str | None) -> Profile:
     Raises PolicyError.
     """
     names = [profile.name for profile in policy.profiles]
-    wanted = name or ("default" if "default" in names or len(names) != 1 else names[0])
+    wanted = name or (names[0] if len(names) == 1 else "default")
     for profile in policy.profiles:
         if profile.name == wanted:
             return profile
-    place = policy.path or "the defaults"
+    place = policy.path or "the built-in policy"
+    listed = ", ".join(names)
+    if name:
+        raise PolicyError(f"{place} has no profile {name!r}; it has {listed}", fix=f"--profile {names[0]}")
     raise PolicyError(
-        f"{place} has no profile {wanted!r}; it has {', '.join(map(repr, names)) or 'none'}",
-        fix=f"--profile {names[0]}" if names else f"add [profile.default] to {place}",
+        f"{place} has several profiles and none is named default: {listed}", fix=f"--profile {names[0]}"
     )
 
 
-def _policy(data: dict[str, Any], path: str, text: str, reader: _Reader) -> Policy:
-    for key in data:
-        if key not in _TOP:
-            reader.problem((key,), _unknown(key, list(_TOP)))
-    version = data.get("version")
-    if version != VERSION or isinstance(version, bool):
-        reader.problem(("version",), f"got {_show(version)}; allowed: {VERSION}; write version = 1")
-    defaults = reader.table(data.get("defaults", {}), ("defaults",), fields.DEFAULTS, ("limits",))
-    limits = _limits(data.get("defaults", {}), ("defaults",), Limits(), reader)
-    wall = reader.table(data.get("wall", {}), ("wall",), fields.WALL)
-    outbound = reader.table(data.get("outbound", {}), ("outbound",), fields.OUTBOUND)
-    tables = data.get("profile", {})
-    if not isinstance(tables, dict):
-        reader.problem(("profile",), f"got {_show(tables)}; allowed: tables [profile.NAME]")
-        tables = {}
-    profiles = tuple(_profile(name, table, defaults, limits, reader) for name, table in tables.items())
-    if not profiles and not reader.problems:
-        reader.problem(("profile",), "missing; write [profile.default]")
-    sha256 = sha256_hex(text.encode())
-    return Policy(path, sha256, profiles, Wall(**wall), Outbound(**outbound))
+def _check(values: _Values, reader: Reader) -> None:
+    """What is wrong only together. A value that could not be read is BAD, and nothing is said of it."""
+    egress = values.get("defaults", {}).get("egress", fields.EGRESS.default)
+    if "profile" in values and not values["profile"] and not reader.problems:
+        reader.say(("profile",), "no profile", "at least one", "write `[profile.default]`")
+    for name, profile in values.get("profile", ()):
+        path: Path = ("profile", name)
+        if profile.get("allow") and profile.get("egress", egress) == "none":
+            reader.say(
+                (*path, "allow"),
+                'hosts with egress = "none", where they have no effect',
+                'an allow-list with egress = "proxy" or "bridge"',
+                'write `egress = "proxy"`, or remove allow',
+            )
+        if profile.get("write") and profile.get("workdir_mode", "rw") == "rw":
+            reader.say(
+                (*path, "write"),
+                "write roots of a read-write work directory, where they have no effect",
+                'write roots with workdir_mode = "ro"',
+                'write `workdir_mode = "ro"`, or remove write',
+            )
+        _check_names(profile, path, reader)
+        for number, mount in enumerate(profile.get("mount", ())):
+            _check_mount(mount, (*path, "mount", number), reader)
 
 
-def _limits(data: Any, path: _Path, base: Limits, reader: _Reader) -> Limits:
-    """Merged over `base`, one by one."""
-    if not isinstance(data, dict) or "limits" not in data:
-        return base
-    return base._replace(**reader.table(data["limits"], (*path, "limits"), fields.LIMITS))
-
-
-def _profile(name: str, data: Any, defaults: dict[str, Any], limits: Limits, reader: _Reader) -> Profile:
-    path: _Path = ("profile", name)
-    try:
-        fields.NAME.read(name)
-    except ValueError as error:
-        reader.problem(path, f"got {_show(name)}; allowed: {error}")
-    values = reader.table(data, path, fields.PROFILE, ("limits", "mount", "override"))
-    data = data if isinstance(data, dict) else {}
-    own = _limits(data, path, limits, reader)
-    merged = {field.name: field.default for field in fields.PROFILE} | defaults | values
-    secrets = tuple(Secret(*pair) for pair in merged.pop("secrets"))
-    _conflicts(path, merged, secrets, reader)
-    return Profile(
-        name=name,
-        secrets=secrets,
-        limits=own,
-        mounts=tuple(_rows(data, path, "mount", reader)),
-        overrides=tuple(_rows(data, path, "override", reader)),
-        place=_place(path),
-        **merged,
-    )
-
-
-def _conflicts(path: _Path, values: dict[str, Any], secrets: tuple[Secret, ...], reader: _Reader) -> None:
-    """What is wrong only together."""
-    if values["allow"] and values["egress"] == "none":
-        reader.problem((*path, "allow"), 'has no effect with egress = "none"; write egress = "proxy"')
-    if values["write"] and values["workdir_mode"] == "rw":
-        reader.problem(
+def _check_mount(mount: _Values, path: Path, reader: Reader) -> None:
+    if mount.get("write") and mount.get("mode") == "rw":
+        reader.say(
             (*path, "write"),
-            'has no effect on a read-write work directory; write workdir_mode = "ro"',
+            "write roots of a read-write source, where they have no effect",
+            'write roots with mode = "ro"',
+            'write `mode = "ro"`, or remove write',
         )
-    named = [name for name, _ in values["env"]] + list(values["pass_env"])
-    for name in sorted({s.name for s in secrets} & set(named)):
-        reader.problem((*path, "secrets"), f"{name} stands in env or pass_env too; keep one")
+    if mount.get("create") and "write" not in mount:
+        reader.say(
+            (*path, "create"),
+            "create without write: a missing source is never made",
+            "create with write roots",
+            "name the write roots in write, or remove create",
+        )
 
 
-def _rows(data: dict[str, Any], path: _Path, key: str, reader: _Reader) -> list[Any]:
-    """`[[profile.NAME.mount]]` or `[[profile.NAME.override]]`."""
-    rows = data.get(key, [])
-    if not isinstance(rows, list):
-        reader.problem((*path, key), f"got {_show(rows)}; allowed: [[{_dotted((*path, key))}]]")
-        return []
-    table = fields.MOUNT if key == "mount" else fields.OVERRIDE
-    made: list[Any] = []
-    for number, row in enumerate(rows):
-        where = (*path, key, number)
-        values = {field.name: field.default for field in table} | reader.table(row, where, table)
-        if any(value is REQUIRED for value in values.values()):
-            continue  # it is a problem already
-        if key == "override":
-            made.append(Override(**values, place=_place(where)))
-            continue
-        if values["write"] and values["mode"] == "rw":
-            reader.problem((*where, "write"), 'has no effect on a read-write source; write mode = "ro"')
-        made.append(Mount(**values, place=_place(where)))
-    return made
+def _check_names(profile: _Values, path: Path, reader: Reader) -> None:
+    """Each variable has one origin, and no secret stands in the file."""
+    env = profile.get("env", ())
+    secrets = [_secret(secret).name if secret else "" for secret in profile.get("secrets", ())]
+    origins: list[tuple[str, Path]] = [(name, ("secrets", n)) for n, name in enumerate(secrets)]
+    origins += [(name, ("pass_env", n)) for n, name in enumerate(profile.get("pass_env", ()))]
+    origins += [(name, ("env", name)) for name, _ in env]
+    seen: dict[str, str | int] = {}
+    for name, where in origins:
+        if name and name in seen:
+            reader.say(
+                (*path, *where),
+                f"{name}, which stands in {seen[name]} already",
+                "one origin for each variable",
+                "keep one of them",
+            )
+        seen.setdefault(name, where[0])
+    for name, value in env:
+        if value and checks.looks_secret(name, value):
+            reader.say(
+                (*path, "env", name),
+                "a secret written in the file",
+                "plain values only",
+                f'write `secrets = ["{name}"]` instead, and set {name} where bawn is started',
+            )
 
 
-def _place(path: _Path) -> Place:
-    """The line is looked up when a finding is shown (`lines.line_of`), never on the way to a run."""
-    return Place(0, _dotted(path))
+def _build(values: _Values, path: str, sha256: str) -> Policy:
+    """The values with every default filled in."""
+    wall = Wall(**values.get("wall", {}))
+    outbound = Outbound(**values.get("outbound", {}))
+    defaults = values.get("defaults", {})
+    made = tuple(_profile(name, own, defaults) for name, own in values["profile"])
+    return Policy(path, sha256, made, wall, outbound)
 
 
-def _render(reader: _Reader, text: str, path: str) -> tuple[str, ...]:
-    from bawn.policy.lines import line_of
-
-    rows = sorted((line_of(text, where), _dotted(where), s) for where, s in reader.problems)
-    return tuple(f"{path}:{line}: {where}: {sentence}" for line, where, sentence in rows)
-
-
-def _dotted(path: _Path) -> str:
-    out = ""
-    for part in path:
-        out += f"[{part}]" if isinstance(part, int) else (f".{part}" if out else part)
-    return out
-
-
-def _show(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _profile(name: str, own: _Values, defaults: _Values) -> Profile:
+    path: Path = ("profile", name)
+    mask = defaults.get("mask", DEFAULT_MASK)
+    given = {**_PLAIN, **_INHERITED, "mask": mask, **defaults, **own}
+    given["limits"] = Limits()._replace(**{**defaults.get("limits", {}), **own.get("limits", {})})
+    given["secrets"] = tuple(map(_secret, own.get("secrets", ())))
+    given["mounts"] = tuple(
+        Mount(**{**_MOUNT, "mask": mask, **row}, place=_place((*path, "mount", n)))
+        for n, row in enumerate(given.pop("mount"))
+    )
+    given["overrides"] = tuple(
+        Override(**row, place=_place((*path, "override", n))) for n, row in enumerate(given.pop("override"))
+    )
+    return Profile(name=name, place=_place(path), **given)
 
 
-def _unknown(key: str, known: list[str]) -> str:
-    import difflib
+def _secret(value: Any) -> Secret:
+    return Secret(value) if isinstance(value, str) else Secret(value["name"], value["file"])
 
-    near = difflib.get_close_matches(key, known, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"unknown key; allowed: {', '.join(known)}{hint}"
+
+def _place(path: Path) -> Place:
+    """Its line is looked up when it is shown (`lines.with_line`), never on the way to a run."""
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)[1:]
+    return Place(0, field)
+
+
+def _defaults(table: tuple[Field, ...]) -> _Values:
+    """What the table says, as values; None is what is taken from [defaults]."""
+    return {
+        field.name: () if field.default in ([], {}) else field.default
+        for field in table
+        if field.default is not REQUIRED and field.default is not None
+    }
+
+
+_PLAIN, _MOUNT = _defaults(fields.PROFILE), _defaults(fields.MOUNT)
+_INHERITED = {field.name: field.default for field in (fields.ENGINE, fields.EGRESS, fields.IMAGE)}

@@ -1,54 +1,53 @@
-"""The JSON Schema of `bawn.toml` (draft 2020-12), made from the table of fields."""
+"""The JSON Schema of `bawn.toml` (draft 2020-12), made from the table of fields. Pure.
 
-from bawn.policy import fields
-from bawn.policy.fields import REQUIRED, Field
-from bawn.policy.model import VERSION
+What the parser takes, the schema takes. It refuses less: it does not know what several values mean
+together, nor the bounds of a quantity that is written with a unit.
+"""
+
+from bawn.policy.fields import TOP
+from bawn.policy.kinds import REQUIRED, Field, Kind
 from bawn.typed import Any
 
 
 def json_schema() -> dict[str, Any]:
-    """For editors (taplo, Even Better TOML). It knows shapes; `bawn check` knows the rest."""
-    limits = _object(fields.LIMITS)
-    profile = _object(fields.PROFILE)
-    profile["properties"] |= {
-        "limits": limits,
-        "mount": {"type": "array", "items": _object(fields.MOUNT)},
-        "override": {"type": "array", "items": _object(fields.OVERRIDE)},
-    }
-    defaults = _object(fields.DEFAULTS)
-    defaults["properties"]["limits"] = limits
+    """For editors (taplo, Even Better TOML); `bawn check` knows the rest."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "bawn policy",
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["version", "profile"],
-        "properties": {
-            "version": {"const": VERSION, "description": "The version of this format."},
-            "defaults": defaults,
-            "wall": _object(fields.WALL),
-            "profile": {
-                "type": "object",
-                "minProperties": 1,
-                "propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,31}$"},
-                "additionalProperties": profile,
-            },
-            "outbound": _object(fields.OUTBOUND),
-        },
+        **_of(TOP),
     }
 
 
-def _object(table: tuple[Field, ...]) -> dict[str, Any]:
+def _of(kind: Kind) -> dict[str, Any]:
+    if kind.fields and kind.read:
+        return {"anyOf": [kind.schema, _table(kind)]}
+    if kind.fields:
+        return _table(kind)
+    if kind.item and kind.key:
+        names = {name: value for name, value in kind.key.schema.items() if name != "type"}
+        return {
+            "type": "object",
+            "propertyNames": names,
+            "additionalProperties": _of(kind.item),
+            **kind.schema,
+        }
+    if kind.item:
+        return {"type": "array", "items": _of(kind.item)}
+    return dict(kind.schema)
+
+
+def _table(kind: Kind) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
-        "required": [field.name for field in table if field.default is REQUIRED],
-        "properties": {field.name: _property(field) for field in table},
+        "required": [field.name for field in kind.fields if field.default is REQUIRED],
+        "properties": {field.name: _property(field) for field in kind.fields},
     }
 
 
 def _property(field: Field) -> dict[str, Any]:
-    made = {"description": field.doc, **field.kind.schema}
-    if field.default is not REQUIRED and field.default != "":
-        made["default"] = list(field.default) if isinstance(field.default, tuple) else field.default
+    inherited = " Default: that of [defaults]." if field.default is None else ""
+    made = {"description": field.doc + inherited, **_of(field.kind)}
+    if field.default is not REQUIRED and field.default not in (None, "", {}):
+        made["default"] = field.default
     return made

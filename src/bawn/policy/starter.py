@@ -1,51 +1,102 @@
 """The text of a starter policy. Pure; `bawn init` looks around and writes it."""
 
+from collections.abc import Iterable
+
+from bawn.policy.kinds import quoted
+from bawn.policy.model import DEFAULT_MASK
+from bawn.policy.patterns import Matcher
 from bawn.typed import NamedTuple
+
+# preset -> (its provider, for `allow`; the variable that holds its key)
+AGENTS = {
+    "claude": ("@anthropic", "ANTHROPIC_API_KEY"),
+    "codex": ("@openai", "OPENAI_API_KEY"),
+}
+# What shows that a package manager is used here -> the group of hosts it needs.
+MANIFESTS = {
+    "package.json": "@npm",
+    "pyproject.toml": "@pypi",
+    "requirements.txt": "@pypi",
+    "setup.py": "@pypi",
+}
 
 
 class Around(NamedTuple):
-    """What `bawn init` found: the directory, and what in it matters to a policy."""
+    """What `bawn init` found: what in a directory matters to its policy."""
 
-    directory: str
-    agents: tuple[str, ...]  # presets whose program is on this machine
-    env_files: tuple[str, ...]  # relative paths of .env files, a few of them
-    git_dir: str  # where a worktree's .git file points to, "" for an ordinary repository
+    agents: tuple[str, ...] = ()  # presets whose program is on this machine
+    env_files: tuple[str, ...] = ()  # relative paths of files that hold an environment, a few of them
+    git_dir: str = ""  # where a worktree's .git file points to, "" for an ordinary repository
+    groups: tuple[str, ...] = ()  # of the package managers used here
 
 
 def starter_text(around: Around) -> str:
     """A policy that loads and runs as it is."""
-    agent = around.agents[0] if around.agents else ""
-    found = ", ".join(around.env_files)
+    agents = [agent for agent in around.agents if agent in AGENTS]
+    providers = [AGENTS[agent][0] for agent in agents] or ["@anthropic"]
+    keys = [AGENTS[agent][1] for agent in agents] or ["ANTHROPIC_API_KEY"]
     lines = [
-        "# What agents may do in this directory. `bawn check` shows it as a tree; every field is",
-        "# explained in docs/policy.md, and `bawn policy schema` lets an editor complete it.",
+        "# What agents may do in this directory. `bawn check` shows it as a tree; `bawn policy fields`",
+        "# explains every field, and `bawn policy schema` lets an editor complete them.",
         "version = 1",
         "",
         "[profile.default]",
-        f'agent = "{agent}"' if agent else '# agent = "claude"   # claude, codex or shell',
-        'workdir = "."            # read-write at its own path; workdir_mode = "ro" for read-only',
-        'egress = "none"          # no network at all',
+        _row(
+            f'agent        = "{agents[0]}"' if agents else '# agent      = "claude"',
+            "what runs when you name no command: claude, codex or shell",
+        ),
+        _row('workdir      = "."', "this directory, at its own path"),
+        _row('workdir_mode = "rw"', 'or "ro"; then write = ["src"] names what may be written'),
+        _row('egress       = "none"', "no network at all"),
         "",
-        "# Names the agent must never read, at any depth" + (f" (here: {found})." if found else "."),
-        'mask = [".env", ".env.*"]',
-    ]
-    if around.git_dir:
-        lines += [
-            "",
-            f"# This is a git worktree: its repository lies in {around.git_dir}",
-            "# Without it, git does not work in the box. It would be mounted read-write:",
-            "# git_links = true",
-        ]
-    lines += [
+        *_mask(around.env_files),
+        *_worktree(around.git_dir),
+        "",
+        "# An agent needs its provider. Only what is listed can be reached:",
+        '# egress = "proxy"      # instead of the line above',
+        f"# allow = {_list(dict.fromkeys([*providers, *around.groups]))}",
         "",
         "# Values by name, from your environment or a file; never written here:",
-        '# secrets = ["ANTHROPIC_API_KEY"]',
+        f"# secrets = {_list(keys)}",
         "",
         "# More of the machine, each directory by name:",
         "# [[profile.default.mount]]",
         '# source = "~/notes"',
-        '# mode = "ro"',
-        '# write = ["inbox"]      # read-write on top of it',
-        "",
+        '# mode   = "ro"',
+        '# write  = ["inbox"]    # read-write on top of it',
     ]
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
+
+
+def _row(text: str, comment: str) -> str:
+    return f"{text:<28}# {comment}"
+
+
+def _mask(env_files: tuple[str, ...]) -> list[str]:
+    """The default, and what else the files found here need to be covered."""
+    usual = Matcher(DEFAULT_MASK)
+    names = [path.rpartition("/")[2] for path in env_files]
+    more = ["*.env" if name.endswith(".env") else name for name in names if not usual.match(name, name)]
+    found = ", ".join(path for path in env_files if path.isprintable())
+    here = f"# Here: {found}." if found else ""
+    return [
+        "# Names the agent never reads, at any depth, also when they appear during a run.",
+        *([here] if here else []),
+        f"mask = {_list(dict.fromkeys([*DEFAULT_MASK, *more]))}",
+    ]
+
+
+def _worktree(git_dir: str) -> list[str]:
+    if not git_dir:
+        return []
+    return [
+        "",
+        "# This is a git worktree or submodule: its repository lies elsewhere, at",
+        f"#   {git_dir if git_dir.isprintable() else quoted(git_dir)}",
+        "# and git does not work in the box without it. To mount that too, read-write:",
+        "# git_links = true",
+    ]
+
+
+def _list(items: Iterable[str]) -> str:
+    return "[" + ", ".join(map(quoted, items)) + "]"
