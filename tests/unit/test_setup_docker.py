@@ -42,7 +42,8 @@ ENTRY = {"path": PROGRAM}
         ),
         (
             '{\r\n  "a": 1\r\n}\r\n',
-            '{\r\n  "a": 1,\r\n  "runtimes": {\r\n    "runsc": {\r\n      "path": "P"\r\n    }\r\n  }\r\n}\r\n',
+            '{\r\n  "a": 1,\r\n  "runtimes": {\r\n    "runsc": {\r\n      "path": "P"\r\n    }\r\n'
+            "  }\r\n}\r\n",
         ),
         (
             '{\n  "runtimes": {},\n  "a": 1\n}\n',
@@ -235,7 +236,7 @@ def test_a_rollback_that_fails_says_what_lies_where(world: World, monkeypatch: p
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(setup_docker, "write_atomic", failing)
-    monkeypatch.setattr(setup_docker.os, "unlink", failing)
+    monkeypatch.setattr(setup_docker.os, "unlink", failing)  # type: ignore[attr-defined]
     with pytest.raises(HostError) as error:
         world.undo()
     assert error.value.message.startswith("ROLLBACK FAILED")
