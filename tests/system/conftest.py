@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.system.packages"]
 PROMISED = os.environ.get("CI") == "true" or os.environ.get("BAWN_REQUIRE") == "all"
 BAWN = os.environ.get("BAWN", "/usr/local/bin/bawn")
 
