@@ -1,6 +1,7 @@
 """Each limit by measurement, and what the run log says of it."""
 
 import json
+import subprocess
 import time
 from pathlib import Path
 
@@ -13,27 +14,27 @@ pytestmark = pytest.mark.system
 EAT = "b = []\nfor _ in range({mib}): b.append(b'x' * (1 << 20))\nprint('all of it')"
 
 
-def last_run(person: Person, work: Path) -> dict[str, object]:
-    lines = person.bawn("runs", "--json", "-n", "1", cwd=work).stdout.splitlines()
-    return dict(json.loads(lines[-1]))
+def record(done: "subprocess.CompletedProcess[str]") -> dict[str, object]:
+    """The run record that `bawn run --json` ends with."""
+    return dict(json.loads(done.stderr.splitlines()[-1]))
 
 
 def test_memory_twice_the_cap_dies_and_is_reported(person: Person, work: Path) -> None:
     policy(work, '[profile.default]\nlimits = { memory = "200MiB" }\n', person)
-    done = person.bawn("run", "--", "python3", "-c", EAT.format(mib=400), cwd=work)
+    done = person.bawn("run", "--json", "--", "python3", "-c", EAT.format(mib=400), cwd=work)
     assert done.returncode == 137, done
     assert "all of it" not in done.stdout
     assert "memory limit" in done.stderr
-    ended = last_run(person, work)
+    ended = record(done)
     assert ended["reason"] == "memory"
     assert ended["limits_hit"] == ["memory"]
 
 
 def test_memory_below_the_cap_lives(person: Person, work: Path) -> None:
     policy(work, '[profile.default]\nlimits = { memory = "300MiB" }\n', person)
-    done = person.bawn("run", "--", "python3", "-c", EAT.format(mib=150), cwd=work)
+    done = person.bawn("run", "--json", "--", "python3", "-c", EAT.format(mib=150), cwd=work)
     assert (done.returncode, done.stdout) == (0, "all of it\n"), done.stderr
-    ended = last_run(person, work)
+    ended = record(done)
     assert ended["reason"] == "exit"
     if person.uid == 0:
         assert 150 << 20 < int(str(ended["peak_memory"])) <= 300 << 20
@@ -93,11 +94,10 @@ def test_cpu(users: dict[str, Person]) -> None:
         "import time\nt = time.monotonic()\nwhile time.monotonic() - t < 3: pass\nprint(time.process_time())"
     )
     before = time.monotonic()
-    done = root.bawn("run", "-q", "python3", "-c", burn, cwd=work)
+    done = root.bawn("run", "-q", "--json", "python3", "-c", burn, cwd=work)
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - before > 3
-    usage = last_run(root, work)
-    assert usage["reason"] == "exit"
+    assert record(done)["reason"] == "exit"
     steps = "n = 0\nimport time\nt = time.monotonic()\nwhile time.monotonic() - t < 2: n += 1\nprint(n)"
     slow = int(root.bawn("run", "-q", "python3", "-c", steps, cwd=work).stdout)
     policy(work, "[profile.default]\nlimits = { cpus = 1 }\n", root)
@@ -106,5 +106,6 @@ def test_cpu(users: dict[str, Person]) -> None:
 
 
 def test_a_plain_137_is_not_called_a_limit(person: Person, work: Path) -> None:
-    assert person.sh("exit 137", work).returncode == 137
-    assert last_run(person, work)["limits_hit"] == []
+    done = person.sh("exit 137", work, "--json")
+    assert done.returncode == 137
+    assert record(done)["limits_hit"] == []
