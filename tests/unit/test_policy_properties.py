@@ -235,8 +235,8 @@ def test_any_text(text: str) -> None:
 TOML_WORDS = st.lists(
     st.sampled_from(
         ["version = 1\n", "[profile.a]\n", "[[profile.a.mount]]\n", "source = ", '"/x"', "'~'", "\n", "=",
-         "[", "]", "{", "}", ",", '"""', "'''", "#", ".", "mask", "write", "1", "nan", "true", "2024-01-01", "\\", '"',
-         " ", "limits", "[defaults]\n", "memory", "\t", "\0", "\x1b"]
+         "[", "]", "{", "}", ",", '"""', "'''", "#", ".", "mask", "write", "1", "nan", "true", "2024-01-01", "\\",
+         '"', " ", "limits", "[defaults]\n", "memory", "\t", "\0", "\x1b"]
     ),
     max_size=24,
 ).map("".join)  # fmt: skip
