@@ -52,6 +52,7 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
     )
     try:
         for controller, directory in groups.directories:
+            _parent(directory, controller, version)
             os.makedirs(directory, exist_ok=True)
             for name, value in _settings(plan, version)[controller]:
                 with open(f"{directory}/{name}", "w") as file:
@@ -60,6 +61,17 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
         remove(groups)
         raise HostError(f"cannot set a limit in {error.filename}: {error.strerror}", "bawn doctor") from None
     return groups
+
+
+def _parent(directory: str, controller: str, version: int) -> None:
+    """v2: a controller must be handed down by each group on the way (cgroup-v2.rst, "Enabling and
+    Disabling")."""
+    if version != 2:
+        return
+    parent = os.path.dirname(directory)
+    os.makedirs(parent, exist_ok=True)
+    with open(f"{parent}/cgroup.subtree_control", "w") as file:
+        file.write(f"+{controller}")
 
 
 def _settings(plan: Plan, version: int) -> dict[str, list[tuple[str, str]]]:
