@@ -13,7 +13,7 @@ from bawn.cli.init import look_around
 from bawn.cli.main import main
 from bawn.facts import agents, dirs
 from bawn.facts.policy_file import find
-from bawn.policy import hosts, starter
+from bawn.policy import starter
 from bawn.policy.model import DEFAULT_MASK, Policy
 from bawn.policy.parse import parse_policy, select
 from bawn.policy.patterns import Matcher
@@ -41,8 +41,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def commented_in(text: str) -> Policy:
     """The policy with every field that the starter shows as a comment."""
-    text = re.sub(r'(?m)^egress .*"none".*\n', "", text)
-    text = re.sub(r"(?m)^# (?=\[\[|(agent|egress|allow|secrets|git_links|source|mode|write) *=)", "", text)
+    text = re.sub(r"(?m)^# (?=\[\[|(agent|secrets|git_links|source|mode|write) *=)", "", text)
     return parse_policy(text, "/p/bawn.toml")
 
 
@@ -50,20 +49,21 @@ ODD = ("", "/x/.git/worktrees/y", "../.git/modules/z", "/x\x1b[2J\\\"'", "/a # b
 
 
 @pytest.mark.parametrize(
-    ("agent", "env", "git_dir", "groups"),
+    ("agent", "env", "git_dir"),
     [
         *itertools.product(
             [(), ("claude",), ("codex", "claude")],
             [(), (".env",), ("a/.env.local", "prod.env", ".envrc"), ('x"\\\n.env',)],
             ODD,
-            [(), ("@npm", "@pypi")],
         )
     ],
 )
 def test_every_starter_loads(
-    agent: tuple[str, ...], env: tuple[str, ...], git_dir: str, groups: tuple[str, ...]
+    agent: tuple[str, ...],
+    env: tuple[str, ...],
+    git_dir: str,
 ) -> None:
-    text = starter_text(Around(agent, env, git_dir, groups))
+    text = starter_text(Around(agent, env, git_dir))
     assert all(char == "\n" or char.isprintable() for char in text)
     assert max(map(len, text.splitlines())) <= 110
     profile = select(parse_policy(text, "/p/bawn.toml"), None)
@@ -76,18 +76,14 @@ def test_every_starter_loads(
         name = path.rpartition("/")[2]
         assert masks.match(name, path)
     full = select(commented_in(text), None)
-    assert full.egress == "proxy"
-    assert set(groups) <= set(full.allow)
     assert full.secrets
     assert full.mounts
     assert full.git_links == bool(git_dir)
 
 
 def test_the_table_is_that_of_the_presets() -> None:
-    for name, (group, key) in starter.AGENTS.items():
-        assert PRESETS[name].group == group
+    for name, key in starter.AGENTS.items():
         assert key in PRESETS[name].secrets
-    assert set(starter.MANIFESTS.values()) <= set(hosts.GROUPS)
 
 
 def test_init(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,14 +192,13 @@ def test_a_poisoned_git_file_says_nothing_in_the_policy(world: World, tmp_path: 
 
 
 def test_look_around(world: World) -> None:
-    manifests = ("package.json", "pyproject.toml", "setup.py")
     files = ("src/.env", "src/prod.env", "node_modules/x/.env", ".git/.env", "src/.environment")
-    for name in (*manifests, *files):
+    for name in files:
         path = world.repo / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
     found = look_around(str(world.repo))
-    assert found == Around(("codex",), ("src/.env", "src/prod.env"), "", ("@npm", "@pypi"))
+    assert found == Around(("codex",), ("src/.env", "src/prod.env"), "")
 
 
 def test_look_around_ends(world: World) -> None:
