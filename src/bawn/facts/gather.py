@@ -9,6 +9,8 @@ from bawn.facts.model import DockerFact, Facts, ImageFact
 from bawn.facts.runner import Runner
 from bawn.policy.model import Policy, Profile
 
+TERMINAL = ("TERM", "COLORTERM")  # what a program at a terminal draws by
+
 
 def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: float) -> Facts:
     """Observes what `profile` asks for. `wait` is seconds for a docker daemon that is down.
@@ -30,13 +32,13 @@ def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: flo
         runsc=runsc.observe(run, f"{where.runtime}/runsc.json", machine),
         docker=engine,
         image=_image(profile, where),
-        agent=agents.find(profile.agent, machine.home) if profile.agent else None,
+        agent=agents.find(profile.agent, machine.home, uid=machine.invoker_uid) if profile.agent else None,
         cwd=cwd,
         state=where.state,
         runtime=where.runtime,
         paths=asked,
         trees=tree.observe(profile, asked),
-        environ=tuple((n, os.environ[n]) for n in profile.pass_env if n in os.environ),
+        environ=tuple((n, os.environ[n]) for n in (*TERMINAL, *profile.pass_env) if n in os.environ),
         have_secrets=tuple(s.name for s in profile.secrets if secrets.have(s, machine.home)),
     )
 

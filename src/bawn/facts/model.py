@@ -150,6 +150,7 @@ class AgentFact(NamedTuple):
     mounts: tuple[str, ...]  # the directories or files that must be visible for it to run
     argv: tuple[str, ...]  # how to start it inside, e.g. (node, cli.js) or (binary,)
     searched: tuple[str, ...] = ()
+    open_to_all: str = ""  # a part of it that every user of the machine may write
 
 
 class ImageFact(NamedTuple):

@@ -17,6 +17,10 @@ _DATE = re.compile(r"(20\d{6})")
 # The systrap platform became usable and default in June 2023; before it there is only ptrace, and
 # KVM, which hangs on some virtual machines.
 OLDEST = 20230605
+# Until some time before this one, the Sentry takes orders only from its own uid, which bawn as root
+# does not have in the box's user namespace ("Control auth failure"): measured with 20230807, the one of
+# Ubuntu 24.04, against 20240729.
+AS_ROOT = 20240729
 # From then on the network check does not mistake a network namespace for the root one on new
 # kernels; needed by engine docker only (engine gvisor never gives runsc a network).
 NETWORK_FIXED = 20250101
@@ -120,6 +124,10 @@ def judge(path: str, version: str, host: HostFact) -> RunscFact:
         problem = f"runsc {version} is too old: it has no systrap platform (needs {OLDEST})"
         return RunscFact(path, version, ("ptrace",), problem)
     platforms = ("systrap", "ptrace")
+    if host.uid == 0 and date < AS_ROOT:
+        problem = f"runsc {version} is too old for bawn as root (needs {AS_ROOT})"
+        fix = "run bawn as an ordinary user, or put a later release of gVisor at /usr/local/bin/runsc"
+        return RunscFact(path, version, platforms, problem, fix, usable=True)
     if host.uid != 0 and not host.userns:
         problem = "an ordinary user may not make user namespaces on this machine"
         fix = "bawn doctor tells which setting forbids it; or use sudo bawn"

@@ -8,9 +8,9 @@ and questions off, because the box is the boundary.
 import json
 from collections.abc import Callable
 
-from bawn.facts.model import Facts
+from bawn.facts.model import AgentFact, Facts
 from bawn.plan.agent import AgentSetup
-from bawn.plan.model import Bind
+from bawn.plan.model import Bind, Finding
 from bawn.plan.oci import HOME
 from bawn.plan.rules import finding
 from bawn.policy.model import Profile
@@ -34,7 +34,6 @@ class Preset(NamedTuple):
 def _claude_settings(workdir: str) -> dict[str, str]:
     state = {
         "hasCompletedOnboarding": True,
-        "bypassPermissionsModeAccepted": True,
         "projects": {workdir: {"hasTrustDialogAccepted": True}},
     }
     return {
@@ -51,8 +50,8 @@ def _codex_settings(workdir: str) -> dict[str, str]:
     }
 
 
-def _no_settings(workdir: str) -> dict[str, str]:
-    return {}
+def _shell_settings(workdir: str) -> dict[str, str]:
+    return {".zshrc": "# bawn: a home of the run's own\n"}  # without one, zsh asks what to put there
 
 
 PRESETS = {
@@ -81,34 +80,59 @@ PRESETS = {
         secrets=("OPENAI_API_KEY", "CODEX_API_KEY"),
         install="npm install -g @openai/codex",
     ),
-    "shell": Preset("", (), (), (), _no_settings, "", (), ""),
+    "shell": Preset("", (), (), (), _shell_settings, "", (), ""),
 }
 
 
 def setup(profile: Profile, facts: Facts, words: tuple[str, ...] = ()) -> AgentSetup:
     """What the profile's agent adds to a plan; `words` are the person's own arguments to it."""
+    place = f"profile.{profile.name}"
     if not profile.agent:
-        return AgentSetup()
+        lost = [
+            finding("BWN715", f"{place}.credentials", f"no agent to take {c}") for c in profile.credentials
+        ]
+        return AgentSetup(findings=tuple(lost))
     preset, fact = PRESETS[profile.agent], facts.agent
     if fact is None or not fact.executable:
         where = ", ".join(fact.searched[:6]) if fact else "nowhere"
         text = f"no {profile.agent} in {where} or the usual places"
-        missing = finding("BWN708", f"profile.{profile.name}.agent", text, install=preset.install)
+        missing = finding("BWN708", f"{place}.agent", text, install=preset.install)
         return AgentSetup(findings=(missing,))
     workdir = next((p.path for p in facts.paths if p.asked == profile.workdir), "")
     asked = any(w == p or w.startswith(p + "=") for w in words for p in preset.permission)
+    program, env = fact.argv, preset.env
+    if profile.agent == "shell":
+        program = fact.argv if profile.image == "host" else ("/bin/sh",)
+        env = (*env, ("SHELL", program[0]))
+    seed = {_below(preset.config, c): _expand(c, facts) for c in reversed(profile.credentials)}
+    # A file of that name that the policy copies is the person's own choice.
+    settings = {name: text for name, text in preset.settings(workdir).items() if name not in seed}
     return AgentSetup(
-        argv=(*fact.argv, *(() if asked else preset.autonomous), *words),
-        env=preset.env,
-        binds=tuple(Bind(m, m, "ro", m != fact.executable, "agent") for m in fact.mounts),
+        argv=(*program, *(() if asked else preset.autonomous), *words),
+        env=env,
+        binds=tuple(Bind(m, m, "ro", m not in fact.argv, "agent") for m in fact.mounts),
         dirs=(preset.config,) if preset.config else (),
-        seed=tuple((f"{preset.config}/{_name(c)}", _expand(c, facts)) for c in profile.credentials),
-        settings=tuple(sorted(preset.settings(workdir).items())),
+        seed=tuple(sorted(seed.items())),
+        settings=tuple(sorted(settings.items())),
+        findings=tuple(_findings(profile, fact)),
     )
 
 
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
+def _findings(profile: Profile, fact: AgentFact) -> list[Finding]:
+    place, found = f"profile.{profile.name}", []
+    if fact.open_to_all:
+        text = f"{fact.open_to_all} can be written by every user of this machine"
+        found.append(finding("BWN714", f"{place}.agent", text, path=fact.open_to_all))
+    names = [_below("", c) for c in profile.credentials]
+    for name in sorted({n for n in names if names.count(n) > 1}):
+        found.append(finding("BWN715", f"{place}.credentials", f"more than one file is named {name}"))
+    return found
+
+
+def _below(directory: str, path: str) -> str:
+    """Where a credential file goes, below HOME."""
+    name = path.rsplit("/", 1)[-1]
+    return f"{directory}/{name}" if directory else name
 
 
 def _expand(path: str, facts: Facts) -> str:
