@@ -52,7 +52,8 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
     )
     try:
         for controller, directory in groups.directories:
-            _parent(directory, controller, version)
+            if version == 2:
+                _pass_on(os.path.dirname(directory), groups)
             os.makedirs(directory, exist_ok=True)
             for name, value in _settings(plan, version)[controller]:
                 with open(f"{directory}/{name}", "w") as file:
@@ -63,15 +64,11 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
     return groups
 
 
-def _parent(directory: str, controller: str, version: int) -> None:
-    """v2: a controller must be handed down by each group on the way (cgroup-v2.rst, "Enabling and
-    Disabling")."""
-    if version != 2:
-        return
-    parent = os.path.dirname(directory)
+def _pass_on(parent: str, groups: Cgroups) -> None:
+    """v2: a group has the files of a controller only where its parent passes that on."""
     os.makedirs(parent, exist_ok=True)
     with open(f"{parent}/cgroup.subtree_control", "w") as file:
-        file.write(f"+{controller}")
+        file.write(" ".join(f"+{controller}" for controller, _ in groups.directories))
 
 
 def _settings(plan: Plan, version: int) -> dict[str, list[tuple[str, str]]]:
