@@ -332,10 +332,7 @@ RULES: dict[str, Rule] = {
         'image = "NAME" in the profile, or engine = "gvisor"',
     ),
     "BWN708": Rule(
-        "error",
-        "an agent that is not installed",
-        "its program was not found on this host",
-        "{install}",
+        "error", "an agent that is not installed", "its program was not found on this host", "{install}"
     ),
     "BWN709": Rule(
         "error",
