@@ -53,7 +53,3 @@ class HostError(BawnError):
 
 class EngineError(BawnError):
     """runsc or docker failed, or did something other than the plan."""
-
-
-class AgentError(BawnError):
-    """The agent's program is missing or cannot be used."""

@@ -133,6 +133,8 @@ def image_files() -> set[str]:
     for tree in ("/usr/lib/python3.11", "/usr/lib/node_modules/npm"):
         found |= {str(p) for p in Path(tree).rglob("*") if "__pycache__" not in p.parts} | {tree}
     binaries = [p for p in found if os.path.isfile(p) and Path(p).read_bytes()[:4] == b"\x7fELF"]
+    agent = shutil.which("claude")  # mounted into a box; its libraries are the image's
+    binaries += [os.path.realpath(agent)] if agent else []
     listed = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=False).stdout
     for line in listed.splitlines():
         for word in line.split():

@@ -11,6 +11,7 @@ import pytest
 
 from tests.system.conftest import BAWN, Person, need, policy, processes
 from tests.system.lab import IMAGE, Lab, runsc_of
+from tests.system.packages import NPM_TEST, PYTEST, give, npm_was_tested
 
 pytestmark = pytest.mark.system
 
@@ -189,6 +190,37 @@ def test_killed_bawn_leaves_no_container(lab: Lab, person: Person, work: Path) -
         time.sleep(0.2)
     assert person.bawn("sweep", cwd=work, **lab.environment).returncode == 0  # type: ignore[arg-type]
     nothing_left(lab)
+
+
+@pytest.fixture(params=["owner", "rootless"])
+def either(request: pytest.FixtureRequest, users: dict[str, Person], lab: Lab) -> Person:
+    """root for the owner of the directory, and an ordinary user who may use docker."""
+    os.chmod(lab.socket, 0o666)
+    return users[request.param]
+
+
+@pytest.mark.parametrize(("agent", "said"), [("claude", "2.1.332"), ("codex", "0.145.0")])
+def test_real_agents(lab: Lab, either: Person, work: Path, agent: str, said: str) -> None:
+    need(agent, root=False)
+    policy(work, f'[profile.default]\nengine = "docker"\nimage = "{IMAGE}"\nagent = "{agent}"\n', either)
+    done = either.bawn(agent, "--version", cwd=work, timeout=120, **lab.environment)
+    assert said in done.stdout, done.stderr
+
+
+def test_npm_ci_and_test(lab: Lab, either: Person, work: Path, npm_package: Path, registry: str) -> None:
+    give(npm_package, work)
+    policy(work, '[profile.default]\npass_env = ["npm_config_registry"]\n', either)
+    words = ("-q", "--", "sh", "-c", NPM_TEST)
+    done = run(lab, either, work, *words, timeout=240, npm_config_registry=registry)
+    assert done.returncode == 0, done.stdout + done.stderr
+    npm_was_tested(work)
+
+
+def test_pytest_of_a_real_package(lab: Lab, either: Person, work: Path, pypi_package: Path) -> None:
+    give(pypi_package, work)
+    done = run(lab, either, work, "-q", "--", "sh", "-c", PYTEST, timeout=240)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert " passed" in done.stdout
 
 
 def test_what_docker_made_is_compared(lab: Lab, person: Person, work: Path, tmp_path: Path) -> None:

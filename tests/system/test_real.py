@@ -2,12 +2,12 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.system.conftest import Person, need, owner_of, policy
+from tests.system.packages import NPM_TEST, PYTEST, give, npm_was_tested
 
 pytestmark = pytest.mark.system
 
@@ -87,88 +87,17 @@ def test_secrets_arrive_by_name_and_are_shown_nowhere(person: Person, work: Path
         assert "from-file" not in shown.stdout + shown.stderr
 
 
-PACKAGE = {
-    "name": "real-package",
-    "version": "1.0.0",
-    "private": True,
-    "scripts": {
-        "postinstall": "node -e \"require('fs').writeFileSync('built', 'yes')\"",
-        "test": "node --test",
-    },
-    "dependencies": {"ms": "2.1.3", "semver": "7.6.3"},
-}
-TEST = """
-const test = require('node:test'), assert = require('node:assert'), fs = require('fs')
-test('real dependencies', () => {
-  assert.strictEqual(require('ms')('2 days'), 172800000)
-  assert.ok(require('semver').gt('2.0.0', '1.9.9'))
-  fs.writeFileSync('made-by-test', 'x')
-})
-"""
-
-
-@pytest.fixture(scope="session")
-def npm_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package with its lock and a filled npm cache, by the ordinary client on the host."""
-    need("npm", "node", root=False)
-    made = tmp_path_factory.mktemp("npm")
-    (made / "package.json").write_text(json.dumps(PACKAGE))
-    (made / "real.test.js").write_text(TEST)
-    for words in (["install", "--package-lock-only"], ["ci", "--ignore-scripts"]):
-        subprocess.run(
-            ["npm", *words, "--cache", ".cache", "--omit-lockfile-registry-resolved", "--no-audit"],
-            cwd=made, check=True, capture_output=True,
-        )  # fmt: skip
-    shutil.rmtree(made / "node_modules")
-    return made
-
-
-@pytest.fixture(scope="session")
-def registry() -> str:
-    """Part of the key of npm's cache: the one this machine is set up with."""
-    done = subprocess.run(["npm", "config", "get", "registry"], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def give(source: Path, work: Path) -> None:
-    """Copies a tree into the work directory, owned as it is."""
-    shutil.copytree(source, work, dirs_exist_ok=True)
-    uid, gid = owner_of(work)
-    subprocess.run(["chown", "-R", f"{uid}:{gid}", str(work)], check=True)
-
-
 def test_npm_ci_and_test(person: Person, work: Path, npm_package: Path, registry: str) -> None:
     give(npm_package, work)
     policy(work, '[profile.default]\npass_env = ["npm_config_registry"]\n', person)
-    script = "npm ci --offline --cache .cache --no-audit && npm test"
-    done = person.sh(script, work, timeout=240, npm_config_registry=registry)
+    done = person.sh(NPM_TEST, work, timeout=240, npm_config_registry=registry)
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("built", "made-by-test", "node_modules/ms/index.js"):
-        assert (work / name).exists(), done.stdout
-        info = (work / name).stat()
-        assert (info.st_uid, info.st_gid) == owner_of(work)
-
-
-@pytest.fixture(scope="session")
-def pypi_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """six, from its source distribution with its own tests, and pytest beside it."""
-    made = tmp_path_factory.mktemp("pypi")
-    pip = ["/usr/bin/python3", "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run(
-        [*pip, "download", "--no-deps", "--no-binary", ":all:", "--dest", str(made), "six==1.17.0"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    (archive,) = made.glob("six*.tar.gz")
-    subprocess.run(["tar", "-xzf", archive, "--strip-components=1", "-C", made], check=True)
-    subprocess.run(
-        [*pip, "install", "--target", str(made / ".site"), "pytest"], check=True, capture_output=True
-    )
-    return made
+    npm_was_tested(work)
 
 
 def test_pytest_of_a_real_package(person: Person, work: Path, pypi_package: Path) -> None:
     give(pypi_package, work)
-    done = person.sh("PYTHONPATH=.site:. /usr/bin/python3 -m pytest -q test_six.py", work, timeout=240)
+    done = person.sh(PYTEST, work, timeout=240)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
     made = [path for path in work.rglob("*.pyc")]

@@ -6,7 +6,7 @@ import os
 from bawn.errors import UsageError
 from bawn.facts import dirs, gather, policy_file
 from bawn.policy.parse import parse_policy
-from bawn.policy.starter import AGENTS, MANIFESTS, Around, starter_text
+from bawn.policy.starter import AGENTS, Around, starter_text
 
 HELP = "Write a commented starter policy, ready to run as it is, and trust it."
 _LOOK = 2000  # directory entries: init looks around, it does not search
@@ -52,12 +52,10 @@ def look_around(directory: str) -> Around:
     """Looks, and never runs anything: git least of all (its configuration runs programs)."""
     from bawn.facts import agents
 
-    here = set(os.listdir(directory))
     return Around(
         agents=tuple(name for name in AGENTS if agents.on_path(name)),
         env_files=_env_files(directory),
         git_dir=gather.worktree_of(directory),
-        groups=tuple(dict.fromkeys(group for name, group in MANIFESTS.items() if name in here)),
     )
 
 

@@ -5,11 +5,10 @@ import time
 
 from bawn.typed import NamedTuple
 
-RUN_ID_LENGTH = 17  # fixed: runsc finds containers by prefix
-
 
 def new_run_id() -> str:
-    """Sortable by time, unique by chance: 11 hex digits of milliseconds, 6 of randomness."""
+    """Sortable by time, unique by chance: 11 hex digits of milliseconds, 6 of randomness. Of one length
+    always: runsc finds containers by prefix."""
     return f"{time.time_ns() // 1_000_000:011x}{os.urandom(3).hex()}"
 
 

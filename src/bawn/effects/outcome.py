@@ -2,7 +2,7 @@
 
 from bawn.typed import NamedTuple
 
-TIMEOUT, CANNOT_RUN, NOT_EXECUTABLE, NOT_FOUND = 124, 125, 126, 127
+TIMEOUT, CANNOT_RUN = 124, 125  # 126 and 127 are init.c's
 
 
 class Outcome(NamedTuple):

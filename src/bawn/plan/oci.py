@@ -7,6 +7,7 @@ docs/box.md. The bundle holds secrets (in `process.env`), so whoever writes it w
 from collections.abc import Iterable
 
 from bawn.plan.model import Bind, Plan, Tmpfs
+from bawn.plan.mounts import mount_order
 from bawn.policy.pathtext import ancestors
 from bawn.typed import Any, NamedTuple
 
@@ -134,18 +135,20 @@ def _mounts(
 ) -> list[dict[str, Any]]:
     mounts: list[dict[str, Any]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
     mounts += [_bind(Bind(source, target, "ro", True, "system"), empty) for source, target in image]
-    mounts += [_tmpfs(t, plan) for t in plan.tmpfs if t.role == "scratch"]
-    mounts += [_bind(b, empty) for b in plan.binds]
-    # Not a tmpfs: the late masks know what may be opened under a masked name by its inode (launch.c).
-    mounts += [
-        _bind(Bind(empty.directory, t.target, "ro", True, "mask"), empty)
-        for t in plan.tmpfs
-        if t.role == "mask"
-    ]
+    mounts += [_mount(one, plan, empty) for one in mount_order(plan.binds, plan.tmpfs)]
     mounts.append(_bind(Bind(init, INIT, "ro", False, "bawn"), empty))
     if seed:
         mounts.append(_bind(Bind(seed, SEED, "ro", True, "bawn"), empty))
     return mounts
+
+
+def _mount(one: Bind | Tmpfs, plan: Plan, empty: Empty) -> dict[str, Any]:
+    if isinstance(one, Bind):
+        return _bind(one, empty)
+    if one.role == "mask":
+        # Not a tmpfs: the late masks know what may be opened under a masked name by its inode (launch.c).
+        return _bind(Bind(empty.directory, one.target, "ro", True, "mask"), empty)
+    return _tmpfs(one, plan)
 
 
 def _bind(bind: Bind, empty: Empty) -> dict[str, Any]:
@@ -156,7 +159,7 @@ def _bind(bind: Bind, empty: Empty) -> dict[str, Any]:
 
 def _tmpfs(tmpfs: Tmpfs, plan: Plan) -> dict[str, Any]:
     options = ["nosuid", "nodev", f"size={tmpfs.size}", f"mode={tmpfs.mode:04o}"]
-    if tmpfs.mode & 0o1000 == 0 and tmpfs.role == "scratch":
+    if tmpfs.mode & 0o1000 == 0:
         options += [f"uid={plan.identity.uid}", f"gid={plan.identity.gid}"]
     options += ["ro"] if tmpfs.read_only else ["rw"]
     options += ["noexec"] if tmpfs.noexec else []

@@ -4,16 +4,8 @@ BWN1xx refused paths, 2xx sources and targets, 3xx masks, 4xx files the host run
 6xx git directories, 7xx the run itself. `docs/mounts.md` shows this table (a test holds it to it).
 """
 
-from bawn.plan.model import Finding, Severity
-from bawn.typed import NamedTuple
-
-
-class Rule(NamedTuple):
-    severity: Severity
-    title: str
-    why: str
-    fix: str  # a template: its fields are named by the caller of `finding`
-
+from bawn.plan.model import Finding
+from bawn.plan.run_rules import RUN_RULES, Rule
 
 _LIFT = (
     "mount a directory that neither holds it nor lies in it; if it must be, "
@@ -298,84 +290,7 @@ RULES: dict[str, Rule] = {
     ),
     "BWN603": Rule("note", "a git pointer to nothing", "git will not work here", "none"),
     "BWN604": Rule("note", "a git directory mounted too", "git_links = true", "none"),
-    # The run itself
-    "BWN701": Rule("error", "no runsc", "without gVisor nothing runs, never runc or bare", "{fix}"),
-    "BWN702": Rule("error", "no docker", "engine docker needs its daemon", "{fix}"),
-    "BWN703": Rule(
-        "error",
-        "nothing to run",
-        "there is no command and no agent",
-        'bawn run -- COMMAND, or agent = "claude" in the profile',
-    ),
-    "BWN704": Rule(
-        "warning",
-        "a secret without a value",
-        "the command will not find it",
-        "export {name}, or give it a file in the policy",
-    ),
-    "BWN705": Rule(
-        "error",
-        "a way out that is not built yet",
-        "this version gives a box no network at all",
-        'egress = "none"',
-    ),
-    "BWN706": Rule(
-        "error",
-        "docker without runsc",
-        "runc is no box: bawn never falls back to it",
-        "sudo bawn setup docker --apply --restart",
-    ),
-    "BWN707": Rule(
-        "error",
-        "image host under docker",
-        "docker runs images; this machine's /usr is for engine gvisor",
-        'image = "NAME" in the profile, or engine = "gvisor"',
-    ),
-    "BWN708": Rule(
-        "error", "an agent that is not installed", "its program was not found on this host", "{install}"
-    ),
-    "BWN709": Rule(
-        "error",
-        "an image that is not there",
-        "the root file system of the box is missing",
-        "bawn run --image host, or unpack the image below bawn's state directory",
-    ),
-    "BWN710": Rule(
-        "error",
-        "a runtime that opens the box",
-        "an argument of docker's runtime entry weakens every box of it",
-        "{fix}",
-    ),
-    "BWN711": Rule(
-        "error",
-        "a runtime whose read-only is not the kernel's",
-        "an open with O_TRUNC empties files on a mount that runsc calls read-only",
-        "{fix}",
-    ),
-    "BWN712": Rule(
-        "error",
-        "a docker daemon that cannot hold a box",
-        "its paths, user ids or limits are not those of this plan",
-        "{fix}",
-    ),
-    "BWN713": Rule(
-        "error",
-        "a runtime that is not gVisor's",
-        "the name runsc proves nothing: bawn never falls back to the host's kernel",
-        "{fix}",
-    ),
-    "BWN714": Rule(
-        "warning",
-        "an agent's program that anybody may change",
-        "another user of this machine can put a program of theirs in its place",
-        "chmod -R o-w {path}",
-    ),
-    "BWN715": Rule(
-        "error",
-        "a credential without a place",
-        "it is copied into the agent's config directory by its own name",
-        "name each file once, in a profile with an agent; a plain file goes in a mount",
-    ),
+    **RUN_RULES,
 }
 
 

@@ -90,7 +90,7 @@ def openers(runtime: DockerRuntime) -> list[tuple[str, Severity, str]]:
     """
     words = [w.strip("\"'") for w in (*runtime.args, *_code(runtime.script).split())]
     given: set[tuple[str, str]] = set()
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in zip(words, [*words[1:], ""], strict=False):
         if word.startswith("-"):
             flag, equals, value = word.lstrip("-").partition("=")
             given |= {(flag, value)} if equals else {(flag, after), (flag, "true")}

@@ -7,18 +7,8 @@ from bawn.policy.model import DEFAULT_MASK
 from bawn.policy.patterns import Matcher
 from bawn.typed import NamedTuple
 
-# preset -> (its provider, for `allow`; the variable that holds its key)
-AGENTS = {
-    "claude": ("@anthropic", "ANTHROPIC_API_KEY"),
-    "codex": ("@openai", "OPENAI_API_KEY"),
-}
-# What shows that a package manager is used here -> the group of hosts it needs.
-MANIFESTS = {
-    "package.json": "@npm",
-    "pyproject.toml": "@pypi",
-    "requirements.txt": "@pypi",
-    "setup.py": "@pypi",
-}
+# preset -> the variable that holds its key
+AGENTS = {"claude": "ANTHROPIC_API_KEY", "codex": "OPENAI_API_KEY"}
 
 
 class Around(NamedTuple):
@@ -27,14 +17,12 @@ class Around(NamedTuple):
     agents: tuple[str, ...] = ()  # presets whose program is on this machine
     env_files: tuple[str, ...] = ()  # relative paths of files that hold an environment, a few of them
     git_dir: str = ""  # where a worktree's .git file points to, "" for an ordinary repository
-    groups: tuple[str, ...] = ()  # of the package managers used here
 
 
 def starter_text(around: Around) -> str:
     """A policy that loads and runs as it is."""
     agents = [agent for agent in around.agents if agent in AGENTS]
-    providers = [AGENTS[agent][0] for agent in agents] or ["@anthropic"]
-    keys = [AGENTS[agent][1] for agent in agents] or ["ANTHROPIC_API_KEY"]
+    keys = [AGENTS[agent] for agent in agents] or ["ANTHROPIC_API_KEY"]
     lines = [
         "# What agents may do in this directory. `bawn check` shows it as a tree; `bawn policy fields`",
         "# explains every field, and `bawn policy schema` lets an editor complete them.",
@@ -51,10 +39,6 @@ def starter_text(around: Around) -> str:
         "",
         *_mask(around.env_files),
         *_worktree(around.git_dir),
-        "",
-        "# An agent needs its provider. Only what is listed can be reached:",
-        '# egress = "proxy"      # instead of the line above',
-        f"# allow = {_list(dict.fromkeys([*providers, *around.groups]))}",
         "",
         "# Values by name, from your environment or a file; never written here:",
         f"# secrets = {_list(keys)}",
