@@ -22,6 +22,7 @@ from bawn.errors import EngineError, HostError
 from bawn.evidence.events import Observer
 from bawn.facts.model import Facts
 from bawn.plan import oci
+from bawn.plan.agent import tail_of
 from bawn.plan.model import Plan
 from bawn.typed import Any
 
@@ -86,7 +87,7 @@ def close_run(paths: RunPaths, lock: int) -> None:
 def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]) -> None:
     """Writes config.json, what covers masked names, the cage's records and the home seed."""
     image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname)
-    seed = paths.seed if write_seed(plan, paths.seed) else ""
+    seed = paths.seed if write_seed(plan, paths.seed, secrets) else ""
     init = rootfs.program(facts.runtime)
     own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed))
     write(paths.empty, b"", 0o444)
@@ -147,13 +148,18 @@ def write(path: str, data: bytes, mode: int) -> None:
         raise HostError(f"cannot write {path}: {error.strerror}") from None
 
 
-def write_seed(plan: Plan, seed: str) -> bool:
+def write_seed(plan: Plan, seed: str, secrets: dict[str, str]) -> bool:
     """Fills the seed: credentials that the policy names, and the agent's settings."""
     if not plan.seed and not plan.settings:
         return False
     owner = plan.identity.host_uid, plan.identity.host_gid
     os.mkdir(seed, 0o700)
-    files = [(name, text.encode()) for name, text in plan.settings]
+    tails = {tail_of(name): json.dumps(value.strip()[-20:])[1:-1] for name, value in secrets.items()}
+    files = []
+    for name, text in plan.settings:
+        for mark, tail in tails.items():
+            text = text.replace(mark, tail)
+        files.append((name, text.encode()))
     files += [(name, read_credential(source)) for name, source in plan.seed]
     for name, data in files:
         directory = seed
