@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import struct
+import subprocess
 import termios
 import time
 from pathlib import Path
@@ -51,8 +52,6 @@ def test_regular_files_as_stdio_keep_their_position(person: Person, work: Path) 
     (work / "in").write_text("first\nsecond\n")
     script = f"{{ echo before; {BAWN} run -q -- sh -c 'echo in; echo err >&2'; echo after; }} >o 2>&1"
     script += f"; {{ read x; {BAWN} run -q cat; }} <in >p"
-    import subprocess
-
     subprocess.run(
         ["sh", "-c", script], cwd=work, env=person.environment(), user=person.uid, group=person.gid,
         extra_groups=[], check=True,
@@ -73,6 +72,25 @@ def test_signals_reach_the_command(person: Person, work: Path, number: signal.Si
     child.send_signal(number)
     out, _ = child.communicate(timeout=20)
     assert (out, child.returncode) == ("got\n", 5)
+
+
+def test_closed_stdio(person: Person, work: Path) -> None:
+    """What is closed becomes /dev/null, never the next file that bawn opens."""
+    for closing, code in ((">&-", 3), ("2>&-", 3), ("<&-", 3), ("<&- >&- 2>&-", 3)):
+        done = subprocess.run(
+            ["sh", "-c", f"{BAWN} run -q -- sh -c 'cat; echo out; echo err >&2; exit 3' {closing}"],
+            cwd=work, env=person.environment(), user=person.uid, group=person.gid, extra_groups=[],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == code, (closing, done)
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("value", ["0s", "-1s", "soon", "1.5"])
+def test_a_time_out_that_is_none(person: Person, work: Path, value: str) -> None:
+    done = person.bawn("run", f"--timeout={value}", "true", cwd=work)
+    assert done.returncode == 2
+    assert "--timeout" in done.stderr
 
 
 def test_time_out_ends_the_whole_tree(person: Person, work: Path) -> None:
@@ -166,8 +184,6 @@ def test_terminal_is_as_it_was_after_a_kill(person: Person, work: Path) -> None:
 
 def test_no_runsc_no_run(person: Person, work: Path) -> None:
     """Fail closed: refused with the way to install it, never runc, never bare."""
-    import subprocess
-
     script = (
         "for f in /usr/bin/runsc /usr/local/bin/runsc; do test ! -e $f || mount --bind /dev/null $f; done; "
         f"exec setpriv --reuid {person.uid} --regid {person.gid} --clear-groups {BAWN} run -- touch made"

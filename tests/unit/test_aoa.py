@@ -111,6 +111,8 @@ WRONG: list[tuple[str, Any]] = [
     ("memory", "2gb"),
     ("memory", ""),
     ("cpus", 2),
+    ("cpus", "0"),
+    ("cpus", "0.00"),
     ("pidsLimit", "512"),
     ("pidsLimit", True),
     ("pidsLimit", 0),
@@ -175,3 +177,19 @@ def test_paths_that_docker_cannot_hold(path: str) -> None:
 def test_commas_and_quotes_are_csv() -> None:
     argv = build_docker_run_args({"type": "sandbox-docker", "image": IMAGE}, local_cwd='/a,b"c', command="x")
     assert argv[argv.index("--mount") + 1] == 'type=bind,"source=/a,b""c",target=/workspace'
+
+
+def test_an_image_that_is_an_option_of_docker() -> None:
+    """A tenant's `image` would otherwise become a flag, and the command the image."""
+    for image in ("--privileged", "-v/:/host", " --volume=/:/host"):
+        with pytest.raises(PolicyError, match="image"):
+            resolve_gvisor_sandbox_target({"image": image})
+        with pytest.raises(PolicyError, match="image"):
+            build_docker_run_args({"type": "sandbox-docker", "image": image}, local_cwd="/r", command="x")
+
+
+def test_the_forced_set_is_not_shared() -> None:
+    first = resolve_gvisor_sandbox_target({"image": IMAGE})
+    first["isolation"]["tmpfs"].append("/evil:rw")
+    assert resolve_gvisor_sandbox_target({"image": IMAGE})["isolation"]["tmpfs"] == list(TMPFS)
+    assert HARDENED["tmpfs"] == list(TMPFS)

@@ -32,9 +32,11 @@ def test_an_answer_that_is_no_object(tmp_path: Path, body: bytes) -> None:
 
 
 def test_the_daemons_own_message_is_kept(tmp_path: Path) -> None:
-    with FakeDockerd(tmp_path, {("GET", "/containers/x/json"): (500, b'{"message": "disk full"}')}) as fake:
-        with pytest.raises(EngineError, match="500.*disk full"):
-            docker_api.inspect(fake.path, "x")
+    with (
+        FakeDockerd(tmp_path, {("GET", "/containers/x/json"): (500, b'{"message": "disk full"}')}) as fake,
+        pytest.raises(EngineError, match=r"500.*disk full"),
+    ):
+        docker_api.inspect(fake.path, "x")
 
 
 @pytest.mark.parametrize(
@@ -84,9 +86,11 @@ def test_kill(tmp_path: Path, status: int, running: bool) -> None:
 
 
 def test_kill_that_fails(tmp_path: Path) -> None:
-    with FakeDockerd(tmp_path, {("POST", "/containers/x/kill"): (500, b'{"message": "m"}')}) as fake:
-        with pytest.raises(EngineError, match="500 to kill: m"):
-            docker_api.kill(fake.path, "x", 15)
+    with (
+        FakeDockerd(tmp_path, {("POST", "/containers/x/kill"): (500, b'{"message": "m"}')}) as fake,
+        pytest.raises(EngineError, match="500 to kill: m"),
+    ):
+        docker_api.kill(fake.path, "x", 15)
 
 
 def test_remove_waits_for_a_removal_in_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +103,11 @@ def test_remove_waits_for_a_removal_in_progress(tmp_path: Path, monkeypatch: pyt
 
 def test_remove_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker_api, "_pause", lambda _: None)
-    with FakeDockerd(tmp_path, {("DELETE", "/containers/x"): (409, b'{"message": "m"}')}) as fake:
-        with pytest.raises(EngineError, match="does not remove"):
-            docker_api.remove(fake.path, "x")
+    with (
+        FakeDockerd(tmp_path, {("DELETE", "/containers/x"): (409, b'{"message": "m"}')}) as fake,
+        pytest.raises(EngineError, match="does not remove"),
+    ):
+        docker_api.remove(fake.path, "x")
 
 
 def test_an_images_name_is_quoted(tmp_path: Path) -> None:

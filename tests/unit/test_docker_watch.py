@@ -145,8 +145,8 @@ def test_after_an_overflow_everything_is_looked_at_again(tmp_path: Path) -> None
 
 
 def test_a_directory_that_cannot_be_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_EVENTS", 0)  # EINVAL
     with pytest.raises(HostError, match="cannot watch"):
-        monkeypatch.setattr(module, "_EVENTS", 0)  # EINVAL
         Watch(guard(tmp_path), frozenset()).__enter__()
 
 

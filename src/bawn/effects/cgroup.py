@@ -52,6 +52,8 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
     )
     try:
         for controller, directory in groups.directories:
+            if version == 2:
+                _pass_on(os.path.dirname(directory), groups)
             os.makedirs(directory, exist_ok=True)
             for name, value in _settings(plan, version)[controller]:
                 with open(f"{directory}/{name}", "w") as file:
@@ -60,6 +62,13 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
         remove(groups)
         raise HostError(f"cannot set a limit in {error.filename}: {error.strerror}", "bawn doctor") from None
     return groups
+
+
+def _pass_on(parent: str, groups: Cgroups) -> None:
+    """v2: a group has the files of a controller only where its parent passes that on."""
+    os.makedirs(parent, exist_ok=True)
+    with open(f"{parent}/cgroup.subtree_control", "w") as file:
+        file.write(" ".join(f"+{controller}" for controller, _ in groups.directories))
 
 
 def _settings(plan: Plan, version: int) -> dict[str, list[tuple[str, str]]]:

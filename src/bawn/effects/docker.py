@@ -51,7 +51,7 @@ def run(
     clean = True
     try:
         files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime), secrets)
-        words, env = client(docker, paths, secrets)
+        words, env = client(docker, paths)
         undo = process.Guardian([*words, "rm", "--force", name], env)
         with undo, Watch(plan.guards, known) as watch, docker_api.Events(socket, name) as events:
             box = _Box(plan, socket, name, files, image_env, watch, events, paths.docker, tty)

@@ -10,8 +10,6 @@ from bawn.facts.model import DockerFact
 from bawn.plan.docker import Files
 from bawn.plan.model import Plan
 
-# Variables that the client itself obeys: a secret of that name would steer it.
-_STEERING = ("DOCKER_", "LD_", "GODEBUG", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "PATH", "HOME")
 # The sequence of keys that makes the client let go of a running container: one that nobody types
 # (the default holds back every ^P).
 _NO_DETACH = ",".join(["ctrl-^", "ctrl-@"] * 4)
@@ -31,16 +29,13 @@ def prepare_files(plan: Plan, paths: RunPaths, socket: str, init: str, secrets: 
     return Files(paths.own, paths.empty, seed)
 
 
-def client(docker: DockerFact, paths: RunPaths, secrets: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The first words of a `docker` command for this run, and its environment without the secrets.
+def client(docker: DockerFact, paths: RunPaths) -> tuple[list[str], dict[str, str]]:
+    """The first words of a `docker` command for this run, and its environment without the secrets (of
+    which no policy has one that the client would obey: policy.checks.HOST_ENV).
 
     Its configuration is the run's own: the person's may add variables to every container (`proxies`)
-    or name another daemon. Raises HostError for a secret whose name the client would take as its own.
+    or name another daemon. Raises HostError.
     """
-    for name in secrets:
-        if name.upper().startswith(_STEERING):
-            raise HostError(f"engine docker cannot pass a secret named {name}: docker itself reads it",
-                            "give it another name, or use engine gvisor")  # fmt: skip
     config = f"{paths.directory}/client"
     try:
         os.mkdir(config, 0o700)

@@ -29,7 +29,7 @@ def observe() -> HostFact:
         cgroup=version,
         cgroup_roots=roots,
         userns=userns(),
-        pid_max=int(_text("/proc/sys/kernel/pid_max") or 0),
+        pid_max=int(_text("/proc/sys/kernel/pid_max").strip() or 0),
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         cpus=os.cpu_count() or 1,
         swap_note=_swap_note(version, dict(roots).get("memory", "")),
@@ -39,9 +39,14 @@ def observe() -> HostFact:
 def _invoker(uid: int, gid: int) -> tuple[int, int]:
     """The person: SUDO_UID counts only for root, since anybody can set the variable."""
     sudo_uid, sudo_gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if uid == 0 and sudo_uid.isdigit() and sudo_gid.isdigit():
+    if uid == 0 and _is_id(sudo_uid) and _is_id(sudo_gid):
         return int(sudo_uid), int(sudo_gid)
     return uid, gid
+
+
+def _is_id(text: str) -> bool:
+    """A user or group id in decimal; the highest value means "no id" to the kernel."""
+    return text.isascii() and text.isdigit() and int(text) < 0xFFFFFFFF
 
 
 def _home(uid: int, person: int) -> str:

@@ -14,7 +14,7 @@ RESERVED_ENV = ("HOME", "TMPDIR")
 RESERVED_ENV_PREFIX = "XDG_"
 # A secret travels in the environment of the program that starts the box (`docker run --env NAME`),
 # where these would steer that program, on the host.
-HOST_ENV = ("PATH", "IFS", "ENV", "BASH_ENV")
+HOST_ENV = ("PATH", "IFS", "ENV", "BASH_ENV", "GODEBUG")
 HOST_ENV_PREFIXES = ("LD_", "DOCKER_", "GCONV_", "SSL_", "PYTHON")
 
 _SECRET_WORDS = frozenset(("KEY", "APIKEY", "TOKEN", "PAT", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE",

@@ -62,7 +62,7 @@ ISOLATION: dict[str, tuple[Callable[[Any], bool], str]] = {
     "readOnlyRootfs": (_is_bool, "true or false"),
     "tmpfs": (_is_tmpfs, "a list of strings that start with /"),
     "memory": (_matches(r"[1-9]\d*[bkmg]?"), 'a string such as "2g"'),
-    "cpus": (_matches(r"\d+(\.\d+)?"), 'a string such as "2"'),
+    "cpus": (_matches(r"(?!0*(\.0*)?$)\d+(\.\d+)?"), 'a string such as "2"'),  # to docker 0 is "all"
     "pidsLimit": (_is_count, "a whole number above 0"),
     "ulimitNofile": (_is_count, "a whole number above 0"),
     "ipcPrivate": (_is_bool, "true or false"),
@@ -94,6 +94,8 @@ def resolve_gvisor_sandbox_target(config: Mapping[str, Any], multi_tenant: bool 
     image = _text(config, "image")
     if not image:
         raise PolicyError("gVisor environments require config.image.")
+    if image.startswith("-"):
+        raise _wrong("image", image, "the name of an image, which is no option of docker")
     network = _choice(config, "network", NETWORKS, "none")
     _choice(config, "runtime", ("runsc",), "runsc")
     gateway = config.get("allowHostGateway", False)
@@ -101,8 +103,7 @@ def resolve_gvisor_sandbox_target(config: Mapping[str, Any], multi_tenant: bool 
         raise _wrong("allowHostGateway", gateway, "true or false")
     asked = {key: value for key, value in _isolation(config).items() if value is not None}
     isolation = dict(HARDENED) if multi_tenant else {**HARDENED, **asked}
-    if not isolation["tmpfs"]:
-        isolation["tmpfs"] = list(TMPFS)
+    isolation["tmpfs"] = list(isolation["tmpfs"] or TMPFS)
     return {
         "type": "sandbox-docker",
         "image": image,
@@ -137,6 +138,8 @@ def build_docker_run_args(
     image = _text(target, "image")
     if not image:
         raise PolicyError('executionTarget.image is required for target "sandbox-docker"')
+    if image.startswith("-"):
+        raise _wrong("image", image, "the name of an image, which is no option of docker")
     workdir = _text(target, "workdir") or "/workspace"
     words = ["run"]
     words += ["--rm"] if target.get("remove") is not False else []
