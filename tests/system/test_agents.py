@@ -1,7 +1,8 @@
-"""`bawn claude` at a terminal draws its screen and asks nothing: the box is the answer."""
+"""`bawn claude` every day: at a terminal it asks nothing, and from a home only its package is seen."""
 
 import os
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -48,3 +49,29 @@ def test_claude_starts_without_a_question(
         term.end()
     for question in ("Doyouwanttousethis", "Doyoutrust", "Yes,Iaccept", "Choosethetextstyle"):
         assert question not in seen
+
+
+def test_agent_in_a_private_home(person: Person, work: Path) -> None:
+    """As nvm has it. The home is closed to others, and but for the package it stays so in the box."""
+    top = person.home / ".nvm/versions/node/v22.0.0"
+    package = person.make(top / "lib/node_modules/@anthropic-ai/claude-code/bin").parent
+    program = package / "bin/claude.exe"
+    shutil.copy(os.path.realpath("/bin/ls"), program)
+    secret = person.make(person.home / ".nvm/secret", "S")
+    person.make(top / "bin")
+    (top / "bin/claude").symlink_to(program)
+    os.chmod(person.home, 0o700)
+    try:
+        words = ("claude", "--permission-mode", "-a")  # words that ls does not know, so it ends with 2
+        done = person.bawn(*words, cwd=work, PATH=f"{top}/bin:/usr/local/bin:/usr/bin:/bin")
+        assert "unrecognized option '--permission-mode'" in done.stderr
+        policy(work, '[profile.default]\nagent = "claude"\n', person)
+        script = f"ls -A {person.home} {person.home}/.nvm; cat {secret}; echo x >{program}"
+        done = person.bawn("run", "-q", "--", "sh", "-c", script, cwd=work, PATH=f"{top}/bin:/usr/bin:/bin")
+        assert "S" not in done.stdout.split()
+        assert "versions" in done.stdout
+        assert "secret" not in done.stdout
+        assert program.read_bytes() == Path("/bin/ls").read_bytes()
+    finally:
+        shutil.rmtree(person.home / ".nvm")
+        os.chmod(person.home, 0o755)
