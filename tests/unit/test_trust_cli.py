@@ -183,3 +183,28 @@ def test_run_refuses_what_is_not_trusted(
     monkeypatch.setattr("os.isatty", lambda fd: False)
     assert main(["run", "--", "true"]) == 125
     assert f"fix: read it, then: bawn trust {world.file}" in capsys.readouterr().err
+
+
+def test_a_refusal_is_escaped_too(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = world.repo / "x\x1b[31m"
+    folder.mkdir()
+    (folder / "bawn.toml").write_text(TEXT)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("os.isatty", lambda fd: False)
+    assert main(["run", "true"]) == 125
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert "x\\x1b[31m/bawn.toml is not trusted" in said
+
+
+@pytest.mark.parametrize("words", [["trust"], ["init"], ["check"], ["run", "true"]])
+def test_a_working_directory_that_is_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    (world.repo / "gone").mkdir()
+    monkeypatch.chdir(world.repo / "gone")
+    (world.repo / "gone").rmdir()
+    assert main(words) in (1, 125)
+    assert "the working directory no longer exists\n  fix: cd to another one" in capsys.readouterr().err

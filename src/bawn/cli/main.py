@@ -86,8 +86,10 @@ def main(words: list[str] | None = None) -> int:
     try:
         return _call(verb, words[1:])
     except BawnError as error:
+        from bawn.cli.text import escape
+
         for number, line in enumerate(error.diagnostics()):
-            print("bawn: " + line if number == 0 else "  " + line, file=sys.stderr)
+            print(escape("bawn: " + line if number == 0 else "  " + line), file=sys.stderr)
         return error.exit_code if verb in HOT or error.exit_code == 2 else 1
     except KeyboardInterrupt:
         return 130

@@ -1,6 +1,5 @@
 """From words to a plan, for every verb that needs one: policy found, facts gathered, compiled."""
 
-import os
 import sys
 from collections.abc import Callable
 
@@ -49,7 +48,7 @@ def prepare(
     Raises PolicyError, TrustError, HostError, UsageError.
     """
     where = dirs.observe()
-    found = policy_file.find(os.getcwd(), where.config, wanted.policy or None)
+    found = policy_file.find(dirs.working(), where.config, wanted.policy or None)
     if found and require:
         found = require(found, where)
     policy = parse.parse_policy(found.text, found.path, found.toml) if found else parse.default_policy()
@@ -82,7 +81,7 @@ def _for_agent(policy: Policy, agent: str) -> Profile:
     profile = parse.select(policy, None if not mine else "default")
     profile = profile._replace(agent=agent, command=())
     if not policy.path:
-        profile = profile._replace(workdir=gather.repository_root(os.getcwd()))
+        profile = profile._replace(workdir=gather.repository_root(dirs.working()))
     return profile
 
 

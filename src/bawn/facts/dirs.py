@@ -35,6 +35,14 @@ def observe() -> Dirs:
     return Dirs(f"{config}/bawn", f"{state}/bawn", runtime)
 
 
+def working() -> str:
+    """The working directory. Raises HostError where it was removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise HostError("the working directory no longer exists", "cd to another one") from None
+
+
 def _xdg(name: str, default: str) -> str:
     """The specification: a relative path in these variables is ignored."""
     value = os.environ.get(name, "")
