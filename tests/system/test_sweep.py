@@ -23,7 +23,10 @@ def leftovers(person: Person) -> list[str]:
     if person.uid == 0:
         for controller in ("memory", "pids", "cpu", ""):
             groups = Path("/sys/fs/cgroup", controller, "bawn").glob("1*")
-            found += [str(path) for path in groups if path.name not in alive]
+            found += [
+                str(path) for path in groups
+                if path.name not in alive and not (path / "cgroup.procs").read_text()
+            ]  # fmt: skip
     mounts = Path("/proc/self/mountinfo").read_text()
     return found + [line for line in mounts.splitlines() if str(runtime) in line]
 

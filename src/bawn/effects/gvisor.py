@@ -53,9 +53,11 @@ def run(
         return _outcome(plan, paths, status, reason, duration, used, peak)
     finally:
         stuck = cgroup.remove(groups)
-        close_run(paths, lock)
         if stuck:
+            os.close(lock)  # `sweep` finds the run by its directory and tries again
             observer.warn(f"cannot remove {' '.join(stuck)}; try: bawn sweep")
+        else:
+            close_run(paths, lock)
 
 
 def open_run(paths: RunPaths) -> int:
