@@ -18,6 +18,7 @@ from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
 from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
 from bawn.effects.stdio import Stdio
+from bawn.effects.terminal import Terminal
 from bawn.errors import EngineError, HostError
 from bawn.evidence.events import Observer
 from bawn.facts.model import Facts
@@ -213,17 +214,14 @@ def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int]:
     # Blocked before the start, so that none is lost between start and wait.
     watched = set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    terminal = _save_terminal() if tty else None
     affinity = _pin(plan)
-    stdio = Stdio()
     try:
-        with stdio:
+        with Terminal(tty), Stdio() as stdio:
             child = process.spawn(argv, process.tool_environment(), stdio.stdin, group=not tty)
             _unpin(affinity)
             return _wait(plan, child, watched, tty)
     finally:
         _unpin(affinity)
-        _restore_terminal(terminal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -271,21 +269,6 @@ def _pin(plan: Plan) -> set[int] | None:
 def _unpin(allowed: set[int] | None) -> None:
     if allowed is not None:
         os.sched_setaffinity(0, allowed)
-
-
-def _save_terminal() -> list[object]:
-    import termios
-
-    return termios.tcgetattr(0)
-
-
-def _restore_terminal(saved: list[object] | None) -> None:
-    if saved is None:
-        return
-    import termios
-
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    termios.tcsetattr(0, termios.TCSADRAIN, saved)  # type: ignore[arg-type]
 
 
 def _outcome(
