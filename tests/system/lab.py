@@ -124,7 +124,7 @@ class Lab:
 def image_files() -> set[str]:
     """Paths of this machine that make up the test image."""
     found = {"/bin", "/lib", "/lib64", "/sbin", "/usr", "/usr/bin", "/usr/lib", "/usr/lib64", "/etc"}
-    trees = []
+    trees = ["/usr/share/nodejs"]  # Debian's node keeps a part of itself there
     for name in PROGRAMS.split():
         for path in (f"/usr/local/bin/{name}", f"/usr/bin/{name}"):
             if os.path.exists(path):
