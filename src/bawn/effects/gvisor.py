@@ -43,7 +43,7 @@ def run(
     lock = open_run(paths)
     groups = cgroup.Cgroups(facts.host.cgroup, ())
     try:
-        write_files(plan, facts, paths, tty, secrets)
+        write_files(plan, facts, paths, tty, secrets, observer)
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
         argv = launch_argv(plan, facts, paths, groups, run_id, tty)
         started = time.monotonic()
@@ -87,9 +87,11 @@ def close_run(paths: RunPaths, lock: int) -> None:
     os.close(lock)
 
 
-def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]) -> None:
+def write_files(
+    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str], observer: Observer
+) -> None:
     """Writes config.json, what covers masked names, the cage's records and the home seed."""
-    image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname)
+    image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname, observer)
     seed = paths.seed if write_seed(plan, paths.seed, secrets) else ""
     init = rootfs.program(facts.runtime)
     own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed))
