@@ -139,8 +139,19 @@ def test_an_unknown_person_has_no_home() -> None:
     ],
 )
 def test_userns(values: dict[str, str], allowed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_text", lambda path: values.get(path.removeprefix("/proc/sys/"), ""))
+    monkeypatch.setattr(host, "text", lambda path: values.get(path.removeprefix("/proc/sys/"), ""))
     assert host.userns() is allowed
+
+
+def test_profile_that_install_writes_lifts_ubuntus_restriction(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    restricted = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+    monkeypatch.setattr(host, "text", lambda path: "1" if path == restricted else "")
+    monkeypatch.setattr(host, "APPARMOR", str(tmp_path / "bawn"))
+    assert not host.userns()
+    (tmp_path / "bawn").write_text("")
+    assert host.userns()
 
 
 def test_this_machine() -> None:
