@@ -96,6 +96,11 @@ def main(words: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
+    except Exception:  # a fault of bawn's own: never the command's exit code
+        import traceback
+
+        traceback.print_exc()
+        return 125 if verb in HOT else 1
 
 
 def _call(verb: str, words: list[str]) -> int:

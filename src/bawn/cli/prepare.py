@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 
+from bawn.cli.text import escape
 from bawn.effects import cache, process
 from bawn.errors import UsageError
 from bawn.facts import dirs, gather, policy_file
@@ -47,6 +48,9 @@ def prepare(
 
     Raises PolicyError, TrustError, HostError, UsageError.
     """
+    for word in (*command, *wanted.words):
+        if not word.isascii() and word.encode(errors="surrogateescape").decode(errors="replace") != word:
+            raise UsageError(f"an argument that is not UTF-8 cannot stand in a bundle: {word!r}")
     where = dirs.observe()
     found = policy_file.find(dirs.working(), where.config, wanted.policy or None)
     if found and require:
@@ -86,5 +90,6 @@ def _for_agent(policy: Policy, agent: str) -> Profile:
 
 
 def say(text: str) -> None:
-    """A line of bawn's own, on stderr."""
-    print(f"bawn: {text}", file=sys.stderr)
+    """A line of bawn's own, on stderr; a name in it may be an agent's."""
+    line = escape(text).replace("\n", "\\n")
+    print(f"bawn: {line}", file=sys.stderr)

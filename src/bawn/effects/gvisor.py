@@ -14,7 +14,7 @@ import time
 from bawn import box
 from bawn.effects import cgroup, process, rootfs
 from bawn.effects.names import RunPaths, run_paths
-from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
+from bawn.effects.outcome import TIMEOUT, Outcome
 from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
 from bawn.effects.stdio import Stdio
@@ -47,10 +47,10 @@ def run(
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
         argv = launch_argv(plan, facts, paths, groups, run_id, tty)
         started = time.monotonic()
-        status, reason, peak = _supervise(plan, argv, tty)
+        status, reason, peak, begun = _supervise(plan, argv, tty)
         duration = int((time.monotonic() - started) * 1000)
         used = cgroup.usage(groups)
-        return _outcome(plan, paths, status, reason, duration, used, peak)
+        return _outcome(paths, status, reason, duration, used, peak, begun)
     finally:
         stuck = cgroup.remove(groups)
         if stuck:
@@ -209,22 +209,34 @@ def launch_argv(
     return [
         box.LAUNCH, *joined, *user, *late, "--",
         *runsc, *oci.flags(plan),
-        "run", f"--pass-fd={oci.CONTROL}:{oci.CONTROL}", f"--bundle={paths.directory}", run_id,
+        "run", *(f"--pass-fd={fd}:{fd}" for fd in (oci.CONTROL, oci.REPORT)),
+        f"--bundle={paths.directory}", run_id,
     ]  # fmt: skip
 
 
-def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int]:
-    """Starts the cage and waits for its end; (exit status, reason, sampled peak in bytes)."""
+def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int, bool]:
+    """Starts the cage and waits for its end; (exit status, reason, sampled peak in bytes, whether the
+    command began)."""
     # Blocked before the start, so that none is lost between start and wait.
     watched = set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     affinity = _pin(plan)
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
     try:
         with Terminal(tty), Stdio() as stdio:
-            child = process.spawn(argv, process.tool_environment(), stdio.stdin, group=not tty)
+            files = {**stdio.files, oci.REPORT: writer}
+            child = process.spawn(argv, process.tool_environment(), files, group=not tty)
+            stdio.started()
             _unpin(affinity)
-            return _wait(plan, child, watched, tty)
+            ended = _wait(plan, child, watched, tty)
+        try:
+            return *ended, os.read(reader, 1) == b"s"
+        except BlockingIOError:
+            return *ended, False
     finally:
+        os.close(reader)
+        os.close(writer)
         _unpin(affinity)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -276,15 +288,10 @@ def _unpin(allowed: set[int] | None) -> None:
 
 
 def _outcome(
-    plan: Plan,
-    paths: RunPaths,
-    status: int,
-    reason: str,
-    duration: int,
-    used: cgroup.Usage,
-    sampled: int,
+    paths: RunPaths, status: int, reason: str, duration: int, used: cgroup.Usage, sampled: int, begun: bool
 ) -> Outcome:
-    """Judges the end: a limit's kill is told apart from the command's own exit."""
+    """Judges the end: a limit's kill is told apart from the command's own exit, and both from a box
+    that never began."""
     hit: tuple[str, ...] = ("memory",) if used.oom_kills or reason == "memory" else ()
     hit += ("pids",) if used.pids_refused else ()
     peak = max(used.peak_memory, sampled)
@@ -292,7 +299,7 @@ def _outcome(
         return Outcome(TIMEOUT, reason, duration, peak, (*hit, "time"))
     if hit and status != 0:  # the kernel ends the Sentry; runsc calls that 1
         return Outcome(137, hit[0], duration, peak, hit)
-    if status == 128 or (status == CANNOT_RUN and not os.path.exists(paths.state)):
+    if not begun and reason == "exit":
         raise EngineError(_complaint(paths.log), "bawn doctor")
     if status > 128:
         reason = "signal"
