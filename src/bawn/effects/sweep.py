@@ -61,7 +61,8 @@ def _container(mark: str, run_id: str) -> list[str]:
         docker_api.remove(socket, name)
     except BawnError as error:
         return [f"container {name}: {error.message}"]
-    docker_api.end_leftovers(container)
+    finally:
+        docker_api.end_leftovers(container)
     return []
 
 
