@@ -104,7 +104,6 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Person
         }
     finally:
         subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)
-        shutil.rmtree(f"/tmp/bawn-{entry.pw_uid}", ignore_errors=True)
         shutil.rmtree(root_home, ignore_errors=True)
 
 

@@ -19,8 +19,10 @@ from bawn import box
 from tests.system.conftest import processes
 
 IMAGE = "bawn-test"
-# What the test image takes from this machine; the rest is a directory tree.
-NODE = ("/usr/bin/node", "/usr/lib/node_modules/npm")
+PROGRAMS = (  # what the test image takes from this machine
+    "bash cat chmod cp cut dash dd df env false find grep head id kill ln ls mkdir mkfifo mv node nproc "
+    "npm python3 rm rmdir sed seq setsid sh sleep sort stat touch true truncate uname wc"
+)
 
 
 class Lab:
@@ -134,16 +136,18 @@ class Lab:
 
 def image_files() -> set[str]:
     """Paths of this machine that make up the test image."""
-    programs = (
-        "bash cat chmod cp cut dash dd df env false find grep head id kill ln ls mkdir mkfifo mv node nproc "
-        "python3 python3.11 rm rmdir sed seq setsid sh sleep sort stat touch true truncate uname wc id npm"
-    )
     found = {"/bin", "/lib", "/lib64", "/sbin", "/usr", "/usr/bin", "/usr/lib", "/usr/lib64", "/etc"}
-    for name in programs.split():
-        path = f"/usr/bin/{name}"
-        if os.path.exists(path):
-            found |= {path, os.path.realpath(path)}
-    for tree in ("/usr/lib/python3.11", "/usr/lib/node_modules/npm"):
+    trees = ["/usr/share/nodejs"]  # Debian's node keeps a part of itself there
+    for name in PROGRAMS.split():
+        for path in (f"/usr/local/bin/{name}", f"/usr/bin/{name}"):
+            if os.path.exists(path):
+                found |= {path, os.path.realpath(path)}
+                break
+        if name == "npm":  # .../npm/bin/npm-cli.js
+            trees.append(os.path.dirname(os.path.dirname(os.path.realpath(path))))
+        if name == "python3":
+            trees.append(f"/usr/lib/{os.path.basename(os.path.realpath(path))}")
+    for tree in trees:
         found |= {str(p) for p in Path(tree).rglob("*") if "__pycache__" not in p.parts} | {tree}
     binaries = [p for p in found if os.path.isfile(p) and Path(p).read_bytes()[:4] == b"\x7fELF"]
     agent = shutil.which("claude")  # mounted into a box; its libraries are the image's

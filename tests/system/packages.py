@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def give(source: Path, work: Path) -> None:
 def pypi_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """six, from its source distribution with its own tests, and pytest beside it."""
     made = tmp_path_factory.mktemp("pypi")
-    pip = ["/usr/bin/python3", "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     subprocess.run(
         [*pip, "download", "--no-deps", "--no-binary", ":all:", "--dest", str(made), "six==1.17.0"],
         check=True, capture_output=True,

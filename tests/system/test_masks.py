@@ -1,6 +1,7 @@
 """Masked names are never read: there at the start, behind links, made later, or replaced by a save."""
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -110,3 +111,26 @@ def test_masks_cost_no_function(person: Person, work: Path) -> None:
     )
     done = person.sh(script, work)
     assert done.stdout.split() == ["200", "200", "x", "ok"], done.stderr
+
+
+def test_a_late_name_very_deep_down(person: Person, work: Path) -> None:
+    """Deeper than any bound that a check might have."""
+    script = (
+        "import os, time\nfor _ in range(600): os.mkdir('d'); os.chdir('d')\nprint('down', flush=True)\n"
+        "for _ in range(20):\n  time.sleep(0.1)\n  try: print(open('.env').read(), flush=True)\n"
+        "  except OSError: pass\nprint('end')"
+    )
+    child = person.start("run", "-q", "--", "python3", "-c", script, cwd=work)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "down\n"
+    at = os.open(work, os.O_RDONLY)
+    for _ in range(600):
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    secret = os.open(".env", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=at)
+    os.write(secret, b"SECRET")
+    os.close(secret)
+    os.close(at)
+    assert child.communicate(timeout=30)[0] == "end\n"
+    subprocess.run(["rm", "-rf", work / "d"], check=True)

@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import struct
+import subprocess
 import termios
 import time
 from pathlib import Path
@@ -32,6 +33,7 @@ def test_quiet_says_nothing(person: Person, work: Path) -> None:
     ("command", "code"),
     [
         (["sh", "-c", "exit 42"], 42),
+        (["sh", "-c", "exit 128"], 128),  # git's, too: no failure of the engine
         (["no-such-program"], 127),
         (["/etc/passwd"], 126),
         (["sh", "-c", "kill -9 $$"], 137),
@@ -51,8 +53,6 @@ def test_regular_files_as_stdio_keep_their_position(person: Person, work: Path) 
     (work / "in").write_text("first\nsecond\n")
     script = f"{{ echo before; {BAWN} run -q -- sh -c 'echo in; echo err >&2'; echo after; }} >o 2>&1"
     script += f"; {{ read x; {BAWN} run -q cat; }} <in >p"
-    import subprocess
-
     subprocess.run(
         ["sh", "-c", script], cwd=work, env=person.environment(), user=person.uid, group=person.gid,
         extra_groups=[], check=True,
@@ -73,6 +73,48 @@ def test_signals_reach_the_command(person: Person, work: Path, number: signal.Si
     child.send_signal(number)
     out, _ = child.communicate(timeout=20)
     assert (out, child.returncode) == ("got\n", 5)
+
+
+def test_closed_stdio(person: Person, work: Path) -> None:
+    """What is closed becomes /dev/null, never the next file that bawn opens."""
+    for closing, code in ((">&-", 3), ("2>&-", 3), ("<&-", 3), ("<&- >&- 2>&-", 3)):
+        done = subprocess.run(
+            ["sh", "-c", f"{BAWN} run -q -- sh -c 'cat; echo out; echo err >&2; exit 3' {closing}"],
+            cwd=work, env=person.environment(), user=person.uid, group=person.gid, extra_groups=[],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == code, (closing, done)
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("value", ["0s", "-1s", "soon", "1.5"])
+def test_a_time_out_that_is_none(person: Person, work: Path, value: str) -> None:
+    done = person.bawn("run", f"--timeout={value}", "true", cwd=work)
+    assert done.returncode == 2
+    assert "--timeout" in done.stderr
+
+
+def test_what_is_behind_stdout_cannot_be_truncated(person: Person, work: Path) -> None:
+    """A regular file stays with bawn; the box gets a pipe."""
+    os.chown(person.make(work / "log", "earlier\n"), person.uid, person.gid)
+    script = f"{BAWN} run -q -- python3 -c 'import os; os.write(1, b\"x\"); os.ftruncate(1, 0)' >>log 2>&1"
+    subprocess.run(["sh", "-c", script], cwd=work, env=person.environment(), user=person.uid,
+                   group=person.gid, extra_groups=[], check=False)  # fmt: skip
+    assert (work / "log").read_text().startswith("earlier\nx")
+
+
+def test_the_command_has_no_descriptor_of_bawns(person: Person, work: Path) -> None:
+    done = person.sh("ls /proc/self/fd", work)
+    assert done.stdout.split() == ["0", "1", "2", "3"]  # 3 is ls's own
+
+
+def test_a_runsc_that_an_agent_could_write_is_not_used(person: Person, work: Path) -> None:
+    """An activated virtual environment puts a directory of the agent's first on PATH."""
+    fake = person.make(work / "bin/runsc", '#!/bin/sh\ntouch $0.ran\nexec /usr/bin/runsc "$@"\n')
+    fake.chmod(0o755)
+    done = person.bawn("run", "-q", "echo", "ok", cwd=work, PATH=f"{work}/bin:/usr/bin:/bin")
+    assert done.stdout == "ok\n"
+    assert not (work / "bin/runsc.ran").exists()
 
 
 def test_time_out_ends_the_whole_tree(person: Person, work: Path) -> None:
@@ -166,8 +208,6 @@ def test_terminal_is_as_it_was_after_a_kill(person: Person, work: Path) -> None:
 
 def test_no_runsc_no_run(person: Person, work: Path) -> None:
     """Fail closed: refused with the way to install it, never runc, never bare."""
-    import subprocess
-
     script = (
         "for f in /usr/bin/runsc /usr/local/bin/runsc; do test ! -e $f || mount --bind /dev/null $f; done; "
         f"exec setpriv --reuid {person.uid} --regid {person.gid} --clear-groups {BAWN} run -- touch made"

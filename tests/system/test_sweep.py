@@ -16,14 +16,17 @@ pytestmark = pytest.mark.system
 
 def leftovers(person: Person) -> list[str]:
     """Files, groups and mounts of dead runs (other runs of this machine may be alive meanwhile)."""
-    runtime = Path("/run/bawn" if person.uid == 0 else f"/tmp/bawn-{person.uid}")
+    runtime = Path("/run/bawn" if person.uid == 0 else person.home / ".cache/bawn")
     runs = list((runtime / "runs").glob("*")) if (runtime / "runs").exists() else []
     alive = {path.name for path in runs if locked(path / "lock")}
     found = [str(path) for path in runs if path.name not in alive]
     if person.uid == 0:
         for controller in ("memory", "pids", "cpu", ""):
             groups = Path("/sys/fs/cgroup", controller, "bawn").glob("1*")
-            found += [str(path) for path in groups if path.name not in alive]
+            found += [
+                str(path) for path in groups
+                if path.name not in alive and not (path / "cgroup.procs").read_text()
+            ]  # fmt: skip
     mounts = Path("/proc/self/mountinfo").read_text()
     return found + [line for line in mounts.splitlines() if str(runtime) in line]
 
@@ -57,7 +60,7 @@ def test_killed(person: Person, work: Path, after: float) -> None:
     time.sleep(after)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    runs = Path("/run/bawn" if person.uid == 0 else f"/tmp/bawn-{person.uid}") / "runs"
+    runs = Path("/run/bawn" if person.uid == 0 else person.home / ".cache/bawn") / "runs"
     mine = [p.name for p in runs.glob("*") if not locked(p / "lock")] if runs.exists() else []
     assert all(gone(run) for run in mine)
     swept = person.bawn("sweep", cwd=work)

@@ -11,7 +11,7 @@ import pytest
 
 from bawn.effects.docker_cgroup import directories, limiting
 from bawn.errors import HostError
-from bawn.facts import docker
+from bawn.facts import docker, programs
 from bawn.facts.model import DockerFact, DockerRuntime
 from bawn.plan.runtime_args import Fault, faults, openers
 from tests.unit.fake_dockerd import FakeDockerd
@@ -176,6 +176,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:relative::.")
+    monkeypatch.setattr(programs, "SYSTEM", ())
     fact = docker.observe(never)
     assert (fact.problem, fact.fix) == ("docker is not installed", "sudo apt-get install docker.io")
 

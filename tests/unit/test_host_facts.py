@@ -139,7 +139,7 @@ def test_an_unknown_person_has_no_home() -> None:
     ],
 )
 def test_userns(values: dict[str, str], allowed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_text", lambda path: values.get(path.removeprefix("/proc/sys/"), ""))
+    monkeypatch.setattr(host, "text", lambda path: values.get(path.removeprefix("/proc/sys/"), ""))
     assert host.userns() is allowed
 
 

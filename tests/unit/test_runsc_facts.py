@@ -9,7 +9,7 @@ import pytest
 
 from bawn.effects import cache
 from bawn.errors import HostError
-from bawn.facts import host, runsc
+from bawn.facts import host, programs, runsc
 from bawn.facts.model import HostFact
 
 HOST = host.observe()._replace(uid=0, userns=True)
@@ -49,6 +49,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_text("")
     path.chmod(0o755)
     monkeypatch.setenv("PATH", str(path.parent))
+    monkeypatch.setattr(programs, "SYSTEM", ())
+    monkeypatch.setattr(programs, "_of_root", lambda path: True)
     return path
 
 
@@ -86,7 +88,7 @@ def test_not_good(said: Said | HostError, problem: str, tmp_path: Path) -> None:
 
 
 def test_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runsc, "find", lambda path: "")
+    monkeypatch.setattr(programs, "find", lambda name, path: "")
     _, problem, fix = observed(Tool(Said("")), tmp_path)
     assert problem == "runsc (gVisor) is not installed"
     assert fix
@@ -97,7 +99,7 @@ def test_relative_entries_of_path_are_not_searched(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runsc").write_text("")
     (tmp_path / "runsc").chmod(0o755)
-    assert str(tmp_path) not in runsc.find(":.:")
+    assert str(tmp_path) not in programs.find("runsc", ":.:")
 
 
 @pytest.mark.usefixtures("program")
@@ -174,3 +176,22 @@ def test_the_kernel_check(version: str, code: int, mistakes: bool) -> None:
 
 def test_the_kernel_check_without_its_tool() -> None:
     assert runsc.mistakes_netns(Tool(HostError("unshare is not installed")), "0.0~20240729.0")
+
+
+def test_only_what_root_alone_can_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Owner, mode, a directory above, and where a link leads: each decides."""
+    monkeypatch.setattr(programs, "SYSTEM", ())
+    good = tmp_path / "good/bin/tool"
+    good.parent.mkdir(parents=True)
+    good.write_text("")
+    good.chmod(0o755)
+    trusted = programs.find("tool", str(good.parent)) != ""
+    assert trusted == (os.geteuid() == 0)
+    for change in (good, good.parent, good.parent.parent):
+        change.chmod(0o777)
+        assert programs.find("tool", str(good.parent)) == ""
+        change.chmod(0o755)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links/tool").symlink_to(good)
+    good.chmod(0o777)
+    assert programs.find("tool", f"{tmp_path}/links") == ""

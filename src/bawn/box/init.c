@@ -1,9 +1,10 @@
 /*
  * init: PID 1 of every box.
  *
- *     init [-w FILE] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
+ *     init [-w FILE] [-r FD] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
  *
  *     -w FILE   do nothing until this file is there (bawn has looked at the box); 125 after 30 s
+ *     -r FD     a pipe to which one byte is written when the command is about to begin
  *     -f FD     a pipe of signal numbers, one byte each (runsc passes signals on only with a terminal)
  *     -e NAME   keep this environment variable; with none given, all are kept (an image brings its own)
  *     -d NAME   make this directory below $HOME (one level at a time, a parent first)
@@ -23,6 +24,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -172,7 +174,8 @@ static void run_command(char **argv, const sigset_t *mask)
 		signal(SIGTTOU, SIG_DFL);
 	}
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	close_range(3, ~0U, 0);
+	if (syscall(SYS_close_range, 3, INT_MAX, 0) != 0) /* gVisor refuses a larger end */
+		_exit(EXIT_BOX);
 	execvp(argv[0], argv);
 	int status = errno == ENOENT || errno == ENOTDIR ? EXIT_NOTFOUND : EXIT_NOEXEC;
 	dprintf(2, "bawn: cannot run %s in the box: %s\n", argv[0], strerror(errno));
@@ -202,17 +205,19 @@ int main(int argc, char **argv)
 {
 	const char *home = getenv("HOME"), *seed = NULL;
 	char **kept = calloc(argc, sizeof *kept);
-	int keeping = 0, control = -1, option, at_home = home ? open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int keeping = 0, control = -1, report = -1, option, at_home = home ? open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (!is_gvisor())
 		fail(EXIT_BOX, "this kernel is not gVisor's: the runtime is not runsc; nothing was run");
 	drop_privileges();
-	while ((option = getopt(argc, argv, "+d:e:f:s:w:")) != -1) {
+	while ((option = getopt(argc, argv, "+d:e:f:r:s:w:")) != -1) {
 		if (option == 'd' && mkdirat(at_home, optarg, 0700) != 0 && errno != EEXIST)
 			fail(EXIT_BOX, "cannot make %s in the home: %s", optarg, strerror(errno));
 		if (option == 'e' && kept)
 			kept[keeping++] = optarg;
 		if (option == 'f')
 			control = atoi(optarg);
+		if (option == 'r')
+			report = atoi(optarg);
 		if (option == 's')
 			seed = optarg;
 		if (option == 'w')
@@ -221,7 +226,7 @@ int main(int argc, char **argv)
 			exit(EXIT_BOX);
 	}
 	if (optind >= argc)
-		fail(EXIT_BOX, "usage: init [-w FILE] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
+		fail(EXIT_BOX, "usage: init [-w FILE] [-r FD] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
 	if (seed)
 		copy_tree(open(seed, O_RDONLY | O_DIRECTORY | O_CLOEXEC), at_home);
 
@@ -230,6 +235,8 @@ int main(int argc, char **argv)
 	sigset_t all, before;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
+	if (report >= 0 && (write(report, "s", 1) != 1 || close(report) != 0))
+		fail(EXIT_BOX, "cannot report: %s", strerror(errno));
 	pid_t child = start(argv + optind, &before);
 
 	struct pollfd from[2] = {

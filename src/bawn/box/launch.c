@@ -213,25 +213,22 @@ static const char *path_of(int fd, char *buffer, size_t size)
 static int applies(const struct rule *rule, int dir, const char *name)
 {
 	char here[PATH_MAX], top[PATH_MAX], relative[2 * PATH_MAX];
-	int at = dup(dir), found = 0;
-	for (int depth = 0; at >= 0 && depth < 512; depth++) {
+	int at = dup(dir), found = 1; /* what cannot be looked at is masked; only the top is not below */
+	while (at >= 0) {
 		struct stat st, above;
-		if (fstat(at, &st) != 0)
+		if (fstat(at, &st) != 0 || (st.st_dev == rule->dev && st.st_ino == rule->ino))
 			break;
-		if (st.st_dev == rule->dev && st.st_ino == rule->ino) {
-			found = 1;
-			break;
-		}
 		int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (up >= 0 && fstat(up, &above) == 0 && above.st_dev == st.st_dev &&
 		    above.st_ino == st.st_ino) {
 			close(up);
+			found = 0;
 			break;
 		}
 		close(at);
 		at = up;
 	}
-	if (found && rule->type == 'p') {
+	if (found && at >= 0 && rule->type == 'p') {
 		size_t length = strlen(path_of(at, top, sizeof top));
 		const char *tail = path_of(dir, here, sizeof here) + length;
 		snprintf(relative, sizeof relative, "%s%s%s", tail + (*tail == '/'), *tail ? "/" : "",

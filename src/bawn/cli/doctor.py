@@ -54,7 +54,7 @@ def _show(diagnosis: Diagnosis) -> None:
 
 def _extras(where: dirs.Dirs, version: str) -> Extras:
     uid, user = os.getuid(), os.environ.get("USER", "")
-    subuid = bool(re.search(rf"^({re.escape(user)}|{uid}):", _text("/etc/subuid"), re.M))
+    subuid = bool(re.search(rf"^({re.escape(user)}|{uid}):", host.text("/etc/subuid"), re.M))
     return Extras(
         nft=_version("nft"),
         iptables=_version("iptables"),
@@ -75,13 +75,13 @@ def _version(program: str) -> str:
 
 
 def _sysctl(name: str) -> str:
-    return _text("/proc/sys/" + name.replace(".", "/")).strip()
+    return host.text("/proc/sys/" + name.replace(".", "/")).strip()
 
 
 def _colima() -> str:
     """ "" where there is no colima: it may be installed without ever having been started."""
     for path in ("~/.colima/default/colima.yaml", "~/.config/colima/default/colima.yaml"):
-        if text := _text(os.path.expanduser(path)):
+        if text := host.text(os.path.expanduser(path)):
             return colima_mounts(text)
     return ""
 
@@ -91,11 +91,3 @@ def _free(path: str) -> int:
         path = os.path.dirname(path)
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""

@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from bawn.cli.text import escape
 from bawn.errors import UsageError
 from bawn.facts import dirs, gather, policy_file
 from bawn.policy.parse import parse_policy
@@ -21,11 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """0 written; 2 there is one already, or this is no directory for one."""
-    from bawn.cli.trust import escape
     from bawn.effects.policy_file import write_policy
     from bawn.effects.trust import trust
 
-    directory = os.path.realpath(args.dir or gather.repository_root(os.getcwd()))
+    directory = os.path.realpath(args.dir or gather.repository_root(dirs.working()))
     _suitable(directory)
     path = os.path.join(directory, policy_file.NAME)
     text = starter_text(look_around(directory))

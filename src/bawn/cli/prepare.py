@@ -1,9 +1,9 @@
 """From words to a plan, for every verb that needs one: policy found, facts gathered, compiled."""
 
-import os
 import sys
 from collections.abc import Callable
 
+from bawn.cli.text import escape
 from bawn.effects import cache, process
 from bawn.errors import UsageError
 from bawn.facts import dirs, gather, policy_file
@@ -48,8 +48,11 @@ def prepare(
 
     Raises PolicyError, TrustError, HostError, UsageError.
     """
+    for word in (*command, *wanted.words):
+        if not word.isascii() and word.encode(errors="surrogateescape").decode(errors="replace") != word:
+            raise UsageError(f"an argument that is not UTF-8 cannot stand in a bundle: {word!r}")
     where = dirs.observe()
-    found = policy_file.find(os.getcwd(), where.config, wanted.policy or None)
+    found = policy_file.find(dirs.working(), where.config, wanted.policy or None)
     if found and require:
         found = require(found, where)
     policy = parse.parse_policy(found.text, found.path, found.toml) if found else parse.default_policy()
@@ -82,10 +85,11 @@ def _for_agent(policy: Policy, agent: str) -> Profile:
     profile = parse.select(policy, None if not mine else "default")
     profile = profile._replace(agent=agent, command=())
     if not policy.path:
-        profile = profile._replace(workdir=gather.repository_root(os.getcwd()))
+        profile = profile._replace(workdir=gather.repository_root(dirs.working()))
     return profile
 
 
 def say(text: str) -> None:
-    """A line of bawn's own, on stderr."""
-    print(f"bawn: {text}", file=sys.stderr)
+    """A line of bawn's own, on stderr; a name in it may be an agent's."""
+    line = escape(text).replace("\n", "\\n")
+    print(f"bawn: {line}", file=sys.stderr)

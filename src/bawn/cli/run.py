@@ -99,9 +99,12 @@ def _seconds(option: str, text: str) -> int:
     if not text:
         return 0
     try:
-        return duration(text)
+        seconds = duration(text)
     except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
+        raise UsageError(f"{option} {text!r}: {error}") from None
+    if seconds < 1:
+        raise UsageError(f"{option} {text!r}: at least 1s")
+    return seconds
 
 
 def _shorten(ready: Prepared, timeout: int) -> Prepared:
@@ -131,7 +134,7 @@ def _tell(ready: Prepared, quiet: bool) -> None:
     plan = ready.plan
     if not quiet:
         if not ready.found:
-            say(f"no bawn.toml found: the defaults, with {plan.workdir} as the one mount")
+            say(f"no bawn.toml found: the defaults, with {plan.workdir or ready.facts.cwd} as the one mount")
         for finding in plan.findings:
             if finding.severity == "warning":
                 say(f"{finding.rule} {finding.place}: {finding.message}")

@@ -34,7 +34,7 @@ def _started(events: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 def _row(start: dict[str, object], end: dict[str, object] | None) -> str:
-    from bawn.cli.trust import escape
+    from bawn.cli.text import escape
 
     command = start.get("command")
     words = " ".join(map(str, command)) if isinstance(command, list) else ""

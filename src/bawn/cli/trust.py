@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from bawn.cli.text import escape
 from bawn.errors import UsageError
 from bawn.facts import dirs, policy_file
 from bawn.facts import trust as facts_trust
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         file = os.path.join(file, policy_file.NAME)
     if args.revoke:
         return _revoke(file, where)
-    found = policy_file.find(os.getcwd(), where.config, file)
+    found = policy_file.find(dirs.working(), where.config, file)
     if found is None:
         raise UsageError("no policy file here or above", "bawn init")
     state = facts_trust.status(found, where.state, where.config)
@@ -55,7 +56,7 @@ def _revoke(file: str | None, where: dirs.Dirs) -> int:
     if file and not os.path.exists(file):
         found = Found(os.path.realpath(file), b"")
     else:
-        found = policy_file.find(os.getcwd(), where.config, file) or Found("", b"")
+        found = policy_file.find(dirs.working(), where.config, file) or Found("", b"")
     if not found.path:
         raise UsageError("no policy file here or above", "bawn trust --revoke FILE")
     known = revoke(found, where.state)
@@ -94,11 +95,3 @@ def shown(found: Found, state: facts_trust.Trust) -> str:
         before.split("\n"), now.split("\n"), "as trusted", "as it is now", lineterm=""
     )
     return escape("\n".join(lines))
-
-
-def escape(text: str) -> str:
-    """Text of unknown origin, safe on a terminal: all but line ends and what prints is escaped.
-
-    Characters that reorder a line (U+202E) do not print either: what is shown is what is parsed.
-    """
-    return "".join(c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -4,7 +4,7 @@ import os
 
 from bawn.effects import names, sweep
 from bawn.effects.outcome import Outcome
-from bawn.errors import BawnError
+from bawn.errors import BawnError, HostError
 from bawn.evidence import runlog
 from bawn.evidence.events import Ended, Observer, Started
 from bawn.facts.model import Facts
@@ -51,10 +51,31 @@ def _engine(
 
 
 def _make_write_roots(plan: Plan) -> None:
-    """The write roots that the policy says to create, owned by the invoking user."""
+    """The write roots that the policy says to create, owned by the invoking user.
+
+    Walked from the top without following a link: where root acts for somebody, that somebody could
+    put one in the way. Raises HostError.
+    """
     for path in plan.creates:
-        os.makedirs(path, mode=0o755, exist_ok=True)
-        os.chown(path, plan.identity.host_uid, plan.identity.host_gid)
+        *above, name = path.strip("/").split("/")
+        open_here: list[int] = []
+
+        def enter(part: str, found: list[int] = open_here) -> None:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            found.append(os.open(part, flags, dir_fd=found[-1] if found else None))
+
+        try:
+            enter("/")
+            for part in above:
+                enter(part)
+            os.mkdir(name, 0o755, dir_fd=open_here[-1])
+            enter(name)
+            os.fchown(open_here[-1], plan.identity.host_uid, plan.identity.host_gid)
+        except OSError as error:
+            raise HostError(f"cannot make the write root {path}: {error.strerror}") from None
+        finally:
+            for fd in open_here:
+                os.close(fd)
 
 
 def _scan(plan: Plan, facts: Facts) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def run(
     lock = gvisor.open_run(paths)
     clean = True
     try:
-        files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime))
+        files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime), secrets)
         words, env = client(docker, paths)
         undo = process.Guardian([*words, "rm", "--force", name], env)
         with undo, Watch(plan.guards, known) as watch, docker_api.Events(socket, name) as events:

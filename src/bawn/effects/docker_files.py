@@ -15,7 +15,7 @@ from bawn.plan.model import Plan
 _NO_DETACH = ",".join(["ctrl-^", "ctrl-@"] * 4)
 
 
-def prepare_files(plan: Plan, paths: RunPaths, socket: str, init: str) -> Files:
+def prepare_files(plan: Plan, paths: RunPaths, socket: str, init: str, secrets: dict[str, str]) -> Files:
     """Writes what the box is shown of bawn's own, and the mark by which `sweep` knows the engine."""
     gvisor.write(paths.docker, f"{socket}\n".encode(), 0o600)
     gvisor.write(paths.empty, b"", 0o444)
@@ -25,7 +25,7 @@ def prepare_files(plan: Plan, paths: RunPaths, socket: str, init: str) -> Files:
         os.link(init, f"{paths.own}/init")
     except OSError as error:
         raise HostError(f"cannot prepare {paths.own}: {error.strerror}") from None
-    seed = gvisor.write_seed(plan, f"{paths.own}/seed")
+    seed = gvisor.write_seed(plan, f"{paths.own}/seed", secrets)
     return Files(paths.own, paths.empty, seed)
 
 

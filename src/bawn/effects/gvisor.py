@@ -14,14 +14,16 @@ import time
 from bawn import box
 from bawn.effects import cgroup, process, rootfs
 from bawn.effects.names import RunPaths, run_paths
-from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
+from bawn.effects.outcome import TIMEOUT, Outcome
 from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
 from bawn.effects.stdio import Stdio
+from bawn.effects.terminal import Terminal
 from bawn.errors import EngineError, HostError
 from bawn.evidence.events import Observer
 from bawn.facts.model import Facts
 from bawn.plan import oci
+from bawn.plan.agent import tail_of
 from bawn.plan.model import Plan
 from bawn.typed import Any
 
@@ -41,19 +43,21 @@ def run(
     lock = open_run(paths)
     groups = cgroup.Cgroups(facts.host.cgroup, ())
     try:
-        write_files(plan, facts, paths, tty, secrets)
+        write_files(plan, facts, paths, tty, secrets, observer)
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
         argv = launch_argv(plan, facts, paths, groups, run_id, tty)
         started = time.monotonic()
-        status, reason, peak = _supervise(plan, argv, tty)
+        status, reason, peak, begun = _supervise(plan, argv, tty)
         duration = int((time.monotonic() - started) * 1000)
         used = cgroup.usage(groups)
-        return _outcome(plan, paths, status, reason, duration, used, peak)
+        return _outcome(paths, status, reason, duration, used, peak, begun)
     finally:
         stuck = cgroup.remove(groups)
-        close_run(paths, lock)
         if stuck:
+            os.close(lock)  # `sweep` finds the run by its directory and tries again
             observer.warn(f"cannot remove {' '.join(stuck)}; try: bawn sweep")
+        else:
+            close_run(paths, lock)
 
 
 def open_run(paths: RunPaths) -> int:
@@ -83,10 +87,12 @@ def close_run(paths: RunPaths, lock: int) -> None:
     os.close(lock)
 
 
-def write_files(plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str]) -> None:
+def write_files(
+    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str], observer: Observer
+) -> None:
     """Writes config.json, what covers masked names, the cage's records and the home seed."""
-    image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname)
-    seed = paths.seed if write_seed(plan, paths.seed) else ""
+    image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname, observer)
+    seed = paths.seed if write_seed(plan, paths.seed, secrets) else ""
     init = rootfs.program(facts.runtime)
     own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed))
     write(paths.empty, b"", 0o444)
@@ -147,13 +153,18 @@ def write(path: str, data: bytes, mode: int) -> None:
         raise HostError(f"cannot write {path}: {error.strerror}") from None
 
 
-def write_seed(plan: Plan, seed: str) -> bool:
+def write_seed(plan: Plan, seed: str, secrets: dict[str, str]) -> bool:
     """Fills the seed: credentials that the policy names, and the agent's settings."""
     if not plan.seed and not plan.settings:
         return False
     owner = plan.identity.host_uid, plan.identity.host_gid
     os.mkdir(seed, 0o700)
-    files = [(name, text.encode()) for name, text in plan.settings]
+    tails = {tail_of(name): json.dumps(value.strip()[-20:])[1:-1] for name, value in secrets.items()}
+    files = []
+    for name, text in plan.settings:
+        for mark, tail in tails.items():
+            text = text.replace(mark, tail)
+        files.append((name, text.encode()))
     files += [(name, read_credential(source)) for name, source in plan.seed]
     for name, data in files:
         directory = seed
@@ -198,26 +209,35 @@ def launch_argv(
     return [
         box.LAUNCH, *joined, *user, *late, "--",
         *runsc, *oci.flags(plan),
-        "run", f"--pass-fd={oci.CONTROL}:{oci.CONTROL}", f"--bundle={paths.directory}", run_id,
+        "run", *(f"--pass-fd={fd}:{fd}" for fd in (oci.CONTROL, oci.REPORT)),
+        f"--bundle={paths.directory}", run_id,
     ]  # fmt: skip
 
 
-def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int]:
-    """Starts the cage and waits for its end; (exit status, reason, sampled peak in bytes)."""
+def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int, bool]:
+    """Starts the cage and waits for its end; (exit status, reason, sampled peak in bytes, whether the
+    command began)."""
     # Blocked before the start, so that none is lost between start and wait.
     watched = set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    terminal = _save_terminal() if tty else None
     affinity = _pin(plan)
-    stdio = Stdio()
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
     try:
-        with stdio:
-            child = process.spawn(argv, process.tool_environment(), stdio.stdin, group=not tty)
+        with Terminal(tty), Stdio() as stdio:
+            files = {**stdio.files, oci.REPORT: writer}
+            child = process.spawn(argv, process.tool_environment(), files, group=not tty)
+            stdio.started()
             _unpin(affinity)
-            return _wait(plan, child, watched, tty)
+            ended = _wait(plan, child, watched, tty)
+        try:
+            return *ended, os.read(reader, 1) == b"s"
+        except BlockingIOError:
+            return *ended, False
     finally:
+        os.close(reader)
+        os.close(writer)
         _unpin(affinity)
-        _restore_terminal(terminal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -267,31 +287,11 @@ def _unpin(allowed: set[int] | None) -> None:
         os.sched_setaffinity(0, allowed)
 
 
-def _save_terminal() -> list[object]:
-    import termios
-
-    return termios.tcgetattr(0)
-
-
-def _restore_terminal(saved: list[object] | None) -> None:
-    if saved is None:
-        return
-    import termios
-
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    termios.tcsetattr(0, termios.TCSADRAIN, saved)  # type: ignore[arg-type]
-
-
 def _outcome(
-    plan: Plan,
-    paths: RunPaths,
-    status: int,
-    reason: str,
-    duration: int,
-    used: cgroup.Usage,
-    sampled: int,
+    paths: RunPaths, status: int, reason: str, duration: int, used: cgroup.Usage, sampled: int, begun: bool
 ) -> Outcome:
-    """Judges the end: a limit's kill is told apart from the command's own exit."""
+    """Judges the end: a limit's kill is told apart from the command's own exit, and both from a box
+    that never began."""
     hit: tuple[str, ...] = ("memory",) if used.oom_kills or reason == "memory" else ()
     hit += ("pids",) if used.pids_refused else ()
     peak = max(used.peak_memory, sampled)
@@ -299,7 +299,7 @@ def _outcome(
         return Outcome(TIMEOUT, reason, duration, peak, (*hit, "time"))
     if hit and status != 0:  # the kernel ends the Sentry; runsc calls that 1
         return Outcome(137, hit[0], duration, peak, hit)
-    if status == 128 or (status == CANNOT_RUN and not os.path.exists(paths.state)):
+    if not begun and reason == "exit":
         raise EngineError(_complaint(paths.log), "bawn doctor")
     if status > 128:
         reason = "signal"

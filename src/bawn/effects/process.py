@@ -124,16 +124,19 @@ def _feed(fd: int, rest: memoryview) -> memoryview:
         return rest[len(rest) :]
 
 
-def spawn(argv: Sequence[str], env: Mapping[str, str], stdin: int = 0, group: bool = False) -> int:
+def spawn(
+    argv: Sequence[str], env: Mapping[str, str], files: Mapping[int, int] | None = None, group: bool = False
+) -> int:
     """Starts `argv` with bawn's own stdio and no signal blocked; the process id.
 
-    `stdin` is the descriptor that becomes its standard input; `group` gives it a process group of
-    its own, so that a terminal's signals reach bawn alone.
+    `files` are descriptors it gets beside or instead: {its number: ours}; `group` gives it a process
+    group of its own, so that a terminal's signals reach bawn alone.
 
     Raises HostError when it cannot be started.
     """
+    # Ascending, so that a source is never overwritten before it is used (targets are the lowest).
+    actions = [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in sorted((files or {}).items())]
     try:
-        actions = [(os.POSIX_SPAWN_DUP2, stdin, 0)] if stdin else []
         if group:
             return os.posix_spawn(argv[0], list(argv), env, file_actions=actions, setsigmask=(), setpgroup=0)
         return os.posix_spawn(argv[0], list(argv), env, file_actions=actions, setsigmask=())

@@ -13,6 +13,7 @@ from bawn import box
 from bawn.digest import sha256_hex
 from bawn.effects.atomic import write_atomic
 from bawn.errors import HostError
+from bawn.evidence.events import Observer
 from bawn.plan.model import Identity
 from bawn.plan.oci import HOME
 from bawn.policy.pathtext import ancestors
@@ -70,7 +71,7 @@ def program(runtime: str) -> str:
     return path
 
 
-def host_image(runtime: str, identity: Identity, hostname: str) -> str:
+def host_image(runtime: str, identity: Identity, hostname: str, observer: Observer) -> str:
     """The image "host" without its /usr, for this machine and identity; made where it is missing.
 
     Raises HostError.
@@ -78,6 +79,7 @@ def host_image(runtime: str, identity: Identity, hostname: str) -> str:
     stamp = sha256_hex(repr((identity.uid, identity.gid, hostname, _stamps())).encode())
     path = f"{runtime}/rootfs/host-{stamp[:16]}"
     if not os.path.isdir(path):
+        observer.step("preparing this machine's root file system for boxes (once)")
         try:
             _make(path, identity, hostname)
         except OSError as error:

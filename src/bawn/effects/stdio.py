@@ -1,39 +1,64 @@
 """Makes bawn's stdio fit to be handed to a box.
 
 gVisor keeps a file position of its own for a regular file: what the box writes would start at byte
-0 again, over what the shell wrote before it, and what it reads would too. A file opened for
-appending has no position to get wrong; a pipe has none at all.
+0 again, over what the shell wrote before it, and what it reads would too. And whoever holds the file
+can truncate it, which nobody gave the box. So a regular file stays with bawn: the box gets a pipe, and
+a thread copies.
 """
 
-import fcntl
 import os
 import stat
 
 
 class Stdio:
-    """A context: regular output files append while it lasts; `stdin` is the descriptor to use."""
+    """A context. `files` are the descriptors that the child is to have instead of bawn's own:
+    {its number: ours}. `started` is called once it has them."""
 
     def __init__(self) -> None:
-        self.stdin = 0
-        self._changed: list[tuple[int, int]] = []
+        self.files: dict[int, int] = {}
+        self._threads: list[object] = []
 
     def __enter__(self) -> "Stdio":
-        for fd in (1, 2):
-            flags = fcntl.fcntl(fd, fcntl.F_GETFL)
-            if _regular(fd) and not flags & os.O_APPEND:
-                os.lseek(fd, 0, os.SEEK_END)
-                fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_APPEND)
-                self._changed.append((fd, flags))
         if _regular(0) and os.lseek(0, 0, os.SEEK_CUR) != 0:
-            self.stdin = _pumped()
+            self._copy(0, into_box=True)
+        for fd in (1, 2):
+            if _regular(fd):
+                self._copy(fd, into_box=False)
         return self
 
+    def started(self) -> None:
+        """The child has its ends; bawn's copies of them would keep the pipes open for ever."""
+        for end in self.files.values():
+            os.close(end)
+        self.files = {}
+
     def __exit__(self, *_: object) -> None:
-        for fd, flags in reversed(self._changed):
-            fcntl.fcntl(fd, fcntl.F_SETFL, flags)
-            os.lseek(fd, 0, os.SEEK_END)
-        if self.stdin:
-            os.close(self.stdin)
+        self.started()
+        for thread in self._threads:
+            thread.join()  # type: ignore[attr-defined]
+
+    def _copy(self, fd: int, into_box: bool) -> None:
+        """A pipe for descriptor `fd`, and the thread that moves its bytes."""
+        import threading
+
+        reader, writer = os.pipe()
+        source, sink, ours = (fd, writer, writer) if into_box else (reader, fd, reader)
+        self.files[fd] = reader if into_box else writer
+
+        def move() -> None:
+            try:
+                while data := os.read(source, 65536):
+                    while data:
+                        data = data[os.write(sink, data) :]
+            except OSError:
+                pass  # the other side has closed; what is full (ENOSPC) the box sees as a closed pipe
+            finally:
+                os.close(ours)
+
+        thread = threading.Thread(target=move, daemon=True)
+        thread.start()
+        if not into_box:  # a box need not read all of its input
+            self._threads.append(thread)
 
 
 def _regular(fd: int) -> bool:
@@ -41,23 +66,3 @@ def _regular(fd: int) -> bool:
         return stat.S_ISREG(os.fstat(fd).st_mode)
     except OSError:
         return False  # closed: runsc says so itself
-
-
-def _pumped() -> int:
-    """The rest of stdin through a pipe, fed by a thread that ends with its reader."""
-    import threading
-
-    reader, writer = os.pipe()
-
-    def pump() -> None:
-        try:
-            while data := os.read(0, 65536):
-                while data:
-                    data = data[os.write(writer, data) :]
-        except OSError:
-            pass  # the box has closed its stdin
-        finally:
-            os.close(writer)
-
-    threading.Thread(target=pump, daemon=True).start()
-    return reader

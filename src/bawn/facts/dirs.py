@@ -25,14 +25,18 @@ def observe() -> Dirs:
     home = os.path.expanduser("~")
     config = _xdg("XDG_CONFIG_HOME", f"{home}/.config")
     state = "/var/lib" if uid == 0 else _xdg("XDG_STATE_HOME", f"{home}/.local/state")
-    if uid == 0:
-        runtime = "/run/bawn"
-    elif base := os.environ.get("XDG_RUNTIME_DIR", ""):
-        runtime = f"{base}/bawn"
-    else:
-        runtime = f"/tmp/bawn-{uid}"
+    # Never below /tmp: there anybody can be first.
+    runtime = "/run/bawn" if uid == 0 else _xdg("XDG_RUNTIME_DIR", f"{home}/.cache") + "/bawn"
     _private(runtime, uid)
     return Dirs(f"{config}/bawn", f"{state}/bawn", runtime)
+
+
+def working() -> str:
+    """The working directory. Raises HostError where it was removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise HostError("the working directory no longer exists", "cd to another one") from None
 
 
 def _xdg(name: str, default: str) -> str:
@@ -42,7 +46,7 @@ def _xdg(name: str, default: str) -> str:
 
 
 def _private(path: str, uid: int) -> None:
-    """Refuses a runtime directory that somebody else prepared (it may lie in /tmp)."""
+    """Refuses a runtime directory that somebody else prepared."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:

@@ -8,6 +8,7 @@ import os
 
 from bawn import unix_http
 from bawn.errors import HostError
+from bawn.facts import programs
 from bawn.facts.model import DockerFact, DockerRuntime
 from bawn.facts.runner import Runner
 from bawn.typed import Any
@@ -31,7 +32,7 @@ def observe(run: Runner, wait: float = 0) -> DockerFact:
     """What is there; with `wait`, asks again for that many seconds while the daemon is down."""
     import time
 
-    cli = find(os.environ.get("PATH", ""))
+    cli = programs.find("docker", os.environ.get("PATH", ""))
     where = endpoint(os.environ, os.path.expanduser("~"))
     if not cli:
         return DockerFact(
@@ -43,14 +44,6 @@ def observe(run: Runner, wait: float = 0) -> DockerFact:
         if not fact.problem or time.monotonic() >= until:
             return fact
         time.sleep(0.2)
-
-
-def find(path: str) -> str:
-    """The first docker on a PATH value; "" where there is none."""
-    for directory in path.split(":"):
-        if directory.startswith("/") and os.access(f"{directory}/docker", os.X_OK):
-            return f"{directory}/docker"
-    return ""
 
 
 def endpoint(environ: "os._Environ[str] | dict[str, str]", home: str) -> str:

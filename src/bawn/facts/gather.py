@@ -2,8 +2,7 @@
 
 import os
 
-from bawn.errors import HostError
-from bawn.facts import agents, docker, host, paths, runsc, secrets, tree
+from bawn.facts import agents, dirs, docker, host, paths, runsc, secrets, tree
 from bawn.facts.dirs import Dirs
 from bawn.facts.model import DockerFact, Facts, ImageFact
 from bawn.facts.runner import Runner
@@ -18,10 +17,7 @@ def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: flo
     Raises HostError where the machine cannot even be looked at.
     """
     machine = host.observe()
-    try:
-        cwd = os.getcwd()
-    except FileNotFoundError:
-        raise HostError("the working directory no longer exists", "cd to another one") from None
+    cwd = dirs.working()
     base = os.path.dirname(policy.path) or cwd
     asked = paths.observe(profile, machine.home, base, where)
     engine: DockerFact | None = None

@@ -15,8 +15,8 @@ def observe() -> HostFact:
     uid, gid = os.getuid(), os.getgid()
     person, group = _invoker(uid, gid)
     name = os.uname()
-    mounts = _text("/proc/self/mountinfo")
-    version, roots = cgroups(mounts, _text("/proc/self/cgroup"), uid)
+    mounts = text("/proc/self/mountinfo")
+    version, roots = cgroups(mounts, text("/proc/self/cgroup"), uid)
     return HostFact(
         uid=uid,
         gid=gid,
@@ -29,7 +29,7 @@ def observe() -> HostFact:
         cgroup=version,
         cgroup_roots=roots,
         userns=userns(),
-        pid_max=int(_text("/proc/sys/kernel/pid_max").strip() or 0),
+        pid_max=int(text("/proc/sys/kernel/pid_max").strip() or 0),
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         cpus=os.cpu_count() or 1,
         swap_note=_swap_note(version, dict(roots).get("memory", "")),
@@ -94,7 +94,7 @@ def _unified(mount: str, own: str, uid: int) -> tuple[tuple[str, str], ...]:
     for directory in candidates:
         if not _writable(directory) or not _writable(f"{directory}/cgroup.procs"):
             continue
-        enabled = set(_text(f"{directory}/cgroup.subtree_control").split())
+        enabled = set(text(f"{directory}/cgroup.subtree_control").split())
         roots = tuple((c, directory) for c in CONTROLLERS if c in enabled)
         if roots:
             return roots
@@ -103,9 +103,9 @@ def _unified(mount: str, own: str, uid: int) -> tuple[tuple[str, str], ...]:
 
 def userns() -> bool:
     """May an ordinary user make a user namespace? What three kinds of kernel ask."""
-    limit = _text("/proc/sys/user/max_user_namespaces").strip()
-    debian = _text("/proc/sys/kernel/unprivileged_userns_clone").strip()
-    ubuntu = _text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").strip()
+    limit = text("/proc/sys/user/max_user_namespaces").strip()
+    debian = text("/proc/sys/kernel/unprivileged_userns_clone").strip()
+    ubuntu = text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").strip()
     if os.path.exists(APPARMOR):
         ubuntu = ""
     return limit != "0" and debian != "0" and ubuntu != "1"
@@ -114,7 +114,7 @@ def userns() -> bool:
 def _swap_note(version: int, memory: str) -> str:
     if version != 1 or not memory or os.path.exists(f"{memory}/memory.memsw.limit_in_bytes"):
         return ""
-    if len(_text("/proc/swaps").splitlines()) <= 1:
+    if len(text("/proc/swaps").splitlines()) <= 1:
         return "this machine has no swap"
     return "this kernel has no swap accounting: what is swapped out is not bounded"
 
@@ -123,8 +123,8 @@ def _writable(path: str) -> bool:
     return os.access(path, os.W_OK)
 
 
-def _text(path: str) -> str:
-    """ "" where it cannot be read: every caller takes that as "not there"."""
+def text(path: str) -> str:
+    """A whole file; "" where it cannot be read: every caller takes that as "not there"."""
     try:
         with open(path, errors="replace") as file:
             return file.read()

@@ -9,6 +9,7 @@ import os
 import re
 
 from bawn.errors import HostError
+from bawn.facts import programs
 from bawn.facts.model import HostFact, RunscFact
 from bawn.facts.runner import Runner
 
@@ -59,15 +60,6 @@ def _install() -> str:
         return install_command("")
 
 
-def find(path: str) -> str:
-    """The first executable runsc on `path` (a PATH value), resolved; "" where there is none."""
-    for directory in [*path.split(":"), "/usr/local/bin", "/usr/bin"]:
-        candidate = f"{directory}/runsc"
-        if directory.startswith("/") and os.access(candidate, os.X_OK):
-            return os.path.realpath(candidate)
-    return ""
-
-
 def key(path: str) -> str:
     """What the remembered answer holds for."""
     info = os.stat(path)
@@ -90,7 +82,7 @@ def remembered(cache: str, path: str) -> str:
 
 def observe(run: Runner, cache: str, host: HostFact) -> RunscFact:
     """What is there. `problem` says why engine gvisor cannot run here."""
-    path = find(os.environ.get("PATH", ""))
+    path = programs.find("runsc", os.environ.get("PATH", ""))
     if not path:
         return RunscFact("", "", (), "runsc (gVisor) is not installed", _install())
     version = remembered(cache, path)

@@ -4,6 +4,14 @@ from bawn.plan.model import Bind, Finding
 from bawn.typed import NamedTuple
 
 
+def tail_of(secret: str) -> str:
+    """Stands in a settings text for the last 20 characters of a secret's value, which no plan holds.
+
+    By those Claude Code knows a key that its person has agreed to use.
+    """
+    return f"${{{secret}: -20}}"
+
+
 class AgentSetup(NamedTuple):
     """All of it optional: a profile without an agent has the empty one."""
 

@@ -145,6 +145,10 @@ def _findings(
     """What is not about mounts."""
     place = f"{policy.path or 'defaults'} profile.{profile.name}"
     found = list(agent.findings)
+    for bind in agent.binds:
+        if _inside(facts.host.home, bind.target) or bind.target == f"{facts.host.home}/.local":
+            text = f"the agent's program would show {bind.target}, which holds more than a program"
+            found.append(finding("BWN719", place, text))
     if profile.engine == "gvisor" and facts.runsc.problem:
         found.append(finding("BWN701", "engine gvisor", facts.runsc.problem, fix=facts.runsc.fix))
     if profile.engine == "docker":

@@ -14,6 +14,7 @@ from bawn.typed import Any, NamedTuple
 INIT = "/run/bawn/init"
 SEED = "/run/bawn/seed"
 CONTROL = 3  # the descriptor on which PID 1 hears of signals (launch.c)
+REPORT = 4  # the one on which it says that the command begins
 EMPTY = "@empty"  # Bind.source of a mask: bawn's own empty file
 HOME = "/home/agent"
 # A user id that no file of the host belongs to: the owner, outside, of what is root in a box that
@@ -78,7 +79,7 @@ def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = ()) -> tuple[str, .
     home, the seed, the command."""
     kept = [word for name in keep for word in ("-e", name)]
     made = [word for name in plan.home_dirs for word in ("-d", name)]
-    control = ("-f", str(CONTROL)) if plan.engine == "gvisor" else ()
+    control = ("-r", str(REPORT), "-f", str(CONTROL)) if plan.engine == "gvisor" else ()
     return (INIT, *control, *kept, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
 
 

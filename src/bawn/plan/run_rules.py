@@ -92,4 +92,10 @@ RUN_RULES: dict[str, Rule] = {
         "it is copied into the agent's config directory by its own name",
         "name each file once, in a profile with an agent; a plain file goes in a mount",
     ),
+    "BWN719": Rule(
+        "error",
+        "an agent's program in the midst of a home",
+        "mounting its directory would show keys and logins",
+        "install the agent with npm's global prefix, or a version manager such as nvm",
+    ),
 }

@@ -32,6 +32,13 @@ def after_run_scan(before: TreeFact, after: TreeFact, allowed: tuple[str, ...] =
     for one in after.gitfiles:
         if pointers.get(one.path, one) != one:
             said.append(f"{one.path}: points elsewhere; {one.gitdir or 'nowhere'}")
+    blind = {one.path for one in before.unreadable}
+    said += [f"{one.path}: cannot be looked into" for one in after.unreadable if one.path not in blind]
+    said += [
+        f"{path[:80]}...: too deep to be looked into"
+        for path in after.too_deep
+        if path not in before.too_deep
+    ]
     return tuple(said)
 
 

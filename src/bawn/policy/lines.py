@@ -1,7 +1,7 @@
 """Which line of a TOML text a key stands on: tomllib does not tell. Pure.
 
 A reader of shapes, not of values: headers, keys, and where strings, arrays and inline tables end. It
-is given text that tomllib has read, so it need not know what is wrong. Its answer is for messages.
+need not know what is wrong: it reads what is right, and stops somewhere in what is not.
 """
 
 import re
@@ -10,6 +10,9 @@ Path = tuple[str | int, ...]
 
 _NOT_BARE = frozenset(" \t\r\n.=]\"'")
 _ENDS_VALUE = frozenset(",]}#\r\n")
+# tomllib takes time and memory by the square of a dotted key's parts: 3 GiB for a key of 100 kB. The
+# deepest key that a policy has is profile.NAME.limits.memory.
+_PARTS = 32
 _PLACE = r"(.+?) ((?:profile|defaults|wall|outbound)\b[^ ]*)( .*)?"
 _STEP = r"([^.\[\]]+)|\[(\d+)\]"
 
@@ -37,11 +40,30 @@ def with_line(place: str, text: str, path: str) -> str:
     return f"{found[1]}:{line_of(text, steps)} {found[2]}{found[3] or ''}"
 
 
+def overlong_key(text: str) -> int:
+    """The line of the first key of more parts than any parser should be given; 0 where none is.
+
+    `text` may be anything. Up to its first mistake this reads what a parser would read.
+    """
+    scan = _Scan(text)
+    try:
+        scan.document()
+    except _Overlong:
+        return text.count("\n", 0, scan.at) + 1
+    except (ValueError, IndexError, RecursionError):
+        return 0
+    return 0
+
+
 def index(text: str) -> dict[Path, int]:
-    """Key path -> line, for every header, every key and every item of an array."""
+    """Key path -> line, for every header, every key and every item of an array of a valid text."""
     scan = _Scan(text)
     scan.document()
     return scan.lines
+
+
+class _Overlong(Exception):
+    pass
 
 
 class _Scan:
@@ -91,8 +113,10 @@ class _Scan:
 
     def _keys(self) -> list[str]:
         """A dotted key; ends at what follows it."""
-        keys = []
+        keys: list[str] = []
         while True:
+            if len(keys) > _PARTS:
+                raise _Overlong
             self._space()
             start = self.at
             if self.text[start] in "\"'":
@@ -123,6 +147,8 @@ class _Scan:
             self.at += 1
             while not self._closed("}"):
                 self._pair(path)
+        elif char in _ENDS_VALUE:
+            raise ValueError
         else:
             while self.text[self.at] not in _ENDS_VALUE:
                 self.at += 1

@@ -49,8 +49,13 @@ def toml(text: str, path: str) -> dict[str, Any]:
     """The data of a TOML text. Raises PolicyError."""
     import tomllib  # 15 ms with what it imports: a run of a trusted policy does without (facts.trust)
 
+    from bawn.policy import lines
+
     try:
         text.encode()  # a lone surrogate is no text
+        overlong = lines.overlong_key(text)
+        if overlong:
+            raise ValueError(f"a key of very many parts (at line {overlong})")
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError; too many digits; too deep
         from bawn.policy.problems import syntax

@@ -93,12 +93,12 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return quoted(value if len(value) <= _WIDTH else value[: _WIDTH - 3] + "...")
+        return quoted(_cut(value))
     try:
         text = str(value)
     except ValueError:  # more digits than Python writes (sys.set_int_max_str_digits)
         text = "a huge number"
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
+    return _cut(text)
 
 
 def bare(key: str) -> str:
@@ -110,8 +110,13 @@ def dotted(path: Path) -> str:
     """("profile", "build", "mount", 0) is profile.build.mount[0]."""
     out = ""
     for part in path:
-        out += f"[{part}]" if isinstance(part, int) else f".{bare(part)}" if out else bare(part)
+        name = f"[{part}]" if isinstance(part, int) else bare(_cut(part))
+        out += f".{name}" if out and isinstance(part, str) else name
     return out or "the file"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
 
 
 def _clean(message: str) -> str:

@@ -30,7 +30,7 @@ def show_profile(profile: Profile) -> str:
     lines += ["", f"[profile.{profile.name}.limits]"]
     for name, number in profile.limits._asdict().items():
         if name == "cpus":
-            lines.append(f"cpus = {number / 1000:g}")
+            lines.append(f"cpus = {units.show_cpus(number)}")
         else:
             lines.append(f"{name} = {_value(_SHOW[name](number) if name in _SHOW else number)}")
     for mount in profile.mounts:

@@ -77,7 +77,7 @@ def show_duration(value: int) -> str:
 
 def show_cpus(value: int) -> str:
     """1500 is "1.5"."""
-    return f"{value / 1000:g}"
+    return str(value // 1000) if value % 1000 == 0 else str(value / 1000)
 
 
 def _whole(number: str, unit: int) -> int:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 
 from bawn.facts.model import AgentFact, Facts
-from bawn.plan.agent import AgentSetup
+from bawn.plan.agent import AgentSetup, tail_of
 from bawn.plan.model import Bind, Finding
 from bawn.plan.oci import HOME
 from bawn.plan.rules import finding
@@ -19,20 +19,22 @@ from bawn.typed import NamedTuple
 
 class Preset(NamedTuple):
     """`autonomous` are the words that switch its questions off, unless the person used one of
-    `permission` words; `settings(workdir)` are texts by path below HOME."""
+    `permission` words; `settings(workdir, secrets)` are texts by path below HOME."""
 
     config: str  # its config directory, below HOME
     env: tuple[tuple[str, str], ...]
     autonomous: tuple[str, ...]
     permission: tuple[str, ...]
-    settings: Callable[[str], dict[str, str]]
+    settings: Callable[[str, tuple[str, ...]], dict[str, str]]
     group: str  # its provider, for `allow`
     secrets: tuple[str, ...]  # what it can use, named in a hint only
     install: str
 
 
-def _claude_settings(workdir: str) -> dict[str, str]:
+def _claude_settings(workdir: str, secrets: tuple[str, ...]) -> dict[str, str]:
+    key = "ANTHROPIC_API_KEY"
     state = {
+        "customApiKeyResponses": {"approved": [tail_of(key)] if key in secrets else [], "rejected": []},
         "hasCompletedOnboarding": True,
         "projects": {workdir: {"hasTrustDialogAccepted": True}},
     }
@@ -42,7 +44,7 @@ def _claude_settings(workdir: str) -> dict[str, str]:
     }
 
 
-def _codex_settings(workdir: str) -> dict[str, str]:
+def _codex_settings(workdir: str, secrets: tuple[str, ...]) -> dict[str, str]:
     path = json.dumps(workdir)  # a JSON string is a TOML basic string
     return {
         ".codex/config.toml": 'sandbox_mode = "danger-full-access"\napproval_policy = "never"\n'
@@ -50,7 +52,7 @@ def _codex_settings(workdir: str) -> dict[str, str]:
     }
 
 
-def _shell_settings(workdir: str) -> dict[str, str]:
+def _shell_settings(workdir: str, secrets: tuple[str, ...]) -> dict[str, str]:
     return {".zshrc": "# bawn: a home of the run's own\n"}  # without one, zsh asks what to put there
 
 
@@ -106,7 +108,8 @@ def setup(profile: Profile, facts: Facts, words: tuple[str, ...] = ()) -> AgentS
         env = (*env, ("SHELL", program[0]))
     seed = {_below(preset.config, c): _expand(c, facts) for c in reversed(profile.credentials)}
     # A file of that name that the policy copies is the person's own choice.
-    settings = {name: text for name, text in preset.settings(workdir).items() if name not in seed}
+    texts = preset.settings(workdir, facts.have_secrets)
+    settings = {name: text for name, text in texts.items() if name not in seed}
     return AgentSetup(
         argv=(*program, *(() if asked else preset.autonomous), *words),
         env=env,
