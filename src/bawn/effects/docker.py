@@ -4,7 +4,7 @@
 
 The client is the child and has bawn's stdio. PID 1 waits: only when `docker inspect` has been
 compared with the plan, both ways, bawn gives it the word, while runsc still starts (comparing
-between `docker create` and `docker start` costs a second client, 25 ms). Limits hit are read from the
+between `docker create` and `docker start` costs a second client, 10 to 40 ms). Limits hit are read from the
 container's own control groups while it lives.
 """
 
