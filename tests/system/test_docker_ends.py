@@ -349,12 +349,13 @@ def test_waiting_for_a_daemon(person: Person, work: Path) -> None:
         runsc_of(late, BAWN)
         late.stop()
         words = ("--engine", "docker", "--image", IMAGE, "--wait", "60s", "--", "sh", "-c", "echo up")
-        child = person.start("run", "-q", *words, cwd=work, env=person.environment(**late.environment))
+        child = person.start("run", *words, cwd=work, env=person.environment(**late.environment))
         time.sleep(1)
         assert child.poll() is None
         late.start()
         out, err = child.communicate(timeout=30)
         assert (out, child.returncode) == ("up\n", 0), err
+        assert err.count("waiting for it") == 1
 
 
 # Late masks
