@@ -223,24 +223,6 @@ def test_pytest_of_a_real_package(lab: Lab, either: Person, work: Path, pypi_pac
     assert " passed" in done.stdout
 
 
-def test_what_docker_made_is_compared(lab: Lab, person: Person, work: Path, tmp_path: Path) -> None:
-    """A client that adds a mount of its own: seen before the command begins, and ended."""
-    real = subprocess.run(["which", "docker"], capture_output=True, text=True, check=True).stdout.strip()
-    fake = tmp_path / "docker"
-    fake.write_text(
-        '#!/bin/sh\nfor a; do case $a in --network) set -- "$@";; esac; done\n'
-        'case " $* " in *" run "*) exec python3 -c "\nimport os, sys\nw = sys.argv[1:]\n'
-        "i = w.index('--network')\nw[i:i] = ['--mount', 'type=bind,source=/var/tmp,target=/extra']\n"
-        f'os.execv(\'{real}\', [\'docker\', *w])" "$@";; esac\nexec {real} "$@"\n'
-    )
-    fake.chmod(0o755)
-    done = run(lab, person, work, "--", "touch", "ran", PATH=f"{tmp_path}:/usr/bin:/bin:/usr/sbin")
-    assert done.returncode == 125, done.stderr
-    assert "/extra" in done.stderr
-    assert not (work / "ran").exists()
-    nothing_left(lab)
-
-
 def test_no_runsc_runtime_is_refused(person: Person, work: Path) -> None:
     need("dockerd", "ip", "nsenter", BAWN)
     with Lab() as bare:

@@ -57,6 +57,8 @@ def _container(mark: str, run_id: str) -> list[str]:
     with open(mark) as file:
         socket, container = (file.read() + "\n").split("\n")[:2]
     name = container_of(run_id)
+    if not os.path.exists(socket):
+        return []  # the daemon itself is gone, and its containers with it
     try:
         docker_api.remove(socket, name)
     except BawnError as error:
