@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from bawn import box
+from bawn.effects.setup_docker import journal
 from tests.system.conftest import processes
 
 IMAGE = "bawn-test"
@@ -56,6 +57,7 @@ class Lab:
             point = line.split()[1]
             if point.startswith(str(self.root)):
                 subprocess.run(["umount", "-l", point], check=False)
+        shutil.rmtree(journal("/var/lib/bawn", str(self.config)), ignore_errors=True)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def start(self) -> None:
