@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 
 from bawn import box
+from bawn.effects.setup_docker import journal
+from tests.system.conftest import processes
 
 IMAGE = "bawn-test"
 PROGRAMS = (  # what the test image takes from this machine
@@ -49,11 +51,13 @@ class Lab:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self.end_processes()
         subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
         for line in Path("/proc/self/mounts").read_text().splitlines()[::-1]:
             point = line.split()[1]
             if point.startswith(str(self.root)):
                 subprocess.run(["umount", "-l", point], check=False)
+        shutil.rmtree(journal("/var/lib/bawn", str(self.config)), ignore_errors=True)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def start(self) -> None:
@@ -86,6 +90,17 @@ class Lab:
         if self._daemon:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._daemon.pid, signal.SIGKILL)
+
+    def end_processes(self) -> None:
+        """Shims and boxes outlive a daemon that was killed; each names the lab's directory."""
+        for _ in range(20):
+            ours = [line for line in processes(f"{self.root}/") if int(line.split()[0]) != os.getpid()]
+            for line in ours:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(line.split()[0]), signal.SIGKILL)
+            if not ours:
+                return
+            time.sleep(0.05)
 
     def restart_command(self) -> str:
         """What `bawn setup docker --restart-command` is given: a reload of the runtimes."""

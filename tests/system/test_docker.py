@@ -6,11 +6,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.system.conftest import BAWN, Person, need, policy, processes
 from tests.system.lab import IMAGE, Lab, runsc_of
+from tests.system.meddler import Change, Meddler
 from tests.system.packages import NPM_TEST, PYTEST, give, npm_was_tested
 
 pytestmark = pytest.mark.system
@@ -224,20 +226,56 @@ def test_pytest_of_a_real_package(lab: Lab, either: Person, work: Path, pypi_pac
     assert " passed" in done.stdout
 
 
-def test_what_docker_made_is_compared(lab: Lab, person: Person, work: Path, tmp_path: Path) -> None:
-    """A client that adds a mount of its own: seen before the command begins, and ended."""
-    real = subprocess.run(["which", "docker"], capture_output=True, text=True, check=True).stdout.strip()
-    fake = tmp_path / "docker"
-    fake.write_text(
-        '#!/bin/sh\nfor a; do case $a in --network) set -- "$@";; esac; done\n'
-        'case " $* " in *" run "*) exec python3 -c "\nimport os, sys\nw = sys.argv[1:]\n'
-        "i = w.index('--network')\nw[i:i] = ['--mount', 'type=bind,source=/var/tmp,target=/extra']\n"
-        f'os.execv(\'{real}\', [\'docker\', *w])" "$@";; esac\nexec {real} "$@"\n'
-    )
-    fake.chmod(0o755)
-    done = run(lab, person, work, "--", "touch", "ran", PATH=f"{tmp_path}:/usr/bin:/bin:/usr/sbin")
+def bind(request: dict[str, Any]) -> None:
+    request["HostConfig"]["Mounts"].append({"Type": "bind", "Source": "/var/tmp", "Target": "/extra"})
+
+
+def mount_gone(request: dict[str, Any]) -> None:
+    request["HostConfig"]["Mounts"] = [
+        m for m in request["HostConfig"]["Mounts"] if m["Target"] != "/etc/resolv.conf"
+    ]
+
+
+def writable(request: dict[str, Any]) -> None:
+    for mount in request["HostConfig"]["Mounts"]:
+        mount.pop("ReadOnly", None)
+
+
+def host(**values: object) -> Change:
+    return lambda request: request["HostConfig"].update(values)
+
+
+def config(**values: object) -> Change:
+    return lambda request: request.update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (bind, "/extra"),
+        (mount_gone, "/etc/resolv.conf"),
+        (writable, "mount"),
+        (host(Runtime="runc"), "Runtime"),
+        (host(Privileged=True), "Privileged"),
+        (host(Memory=0, MemorySwap=0), "Memory"),
+        (host(ReadonlyRootfs=False), "ReadonlyRootfs"),
+        (host(CapDrop=[], CapAdd=["SYS_ADMIN"]), "CapDrop"),
+        (host(NetworkMode="host"), "NetworkMode"),
+        (config(User="0:0"), "User"),
+        (config(Env=["HOME=/home/agent", "EXTRA=1"]), "environment EXTRA"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_docker_made_is_compared(
+    lab: Lab, person: Person, work: Path, change: Change, named: str
+) -> None:
+    """Seen before the command begins, and ended."""
+    with Meddler(lab.socket, lab.root / f"meddler-{os.urandom(3).hex()}", change) as meddler:
+        done = person.bawn("run", "--engine", "docker", "--image", IMAGE, "--", "touch", "ran", cwd=work,
+                           DOCKER_HOST=meddler.host)  # fmt: skip
     assert done.returncode == 125, done.stderr
-    assert "/extra" in done.stderr
+    assert "not make the container as planned" in done.stderr
+    assert named in done.stderr
     assert not (work / "ran").exists()
     nothing_left(lab)
 

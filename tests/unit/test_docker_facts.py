@@ -199,10 +199,24 @@ def test_a_daemon_that_comes_while_waiting(tmp_path: Path, monkeypatch: pytest.M
                 FakeDockerd(tmp_path, {("GET", "/info"): (200, json.dumps(INFO).encode())}).__enter__()
             )
 
+    told: list[str] = []
     monkeypatch.setattr("time.sleep", sleep)
-    assert docker.observe(never).problem
-    assert not docker.observe(never, wait=30).problem
+    assert docker.observe(never, 0, told.append).problem
+    assert told == []
+    assert not docker.observe(never, 30, told.append).problem
     fakes[0].__exit__()
+    assert len(told) == 1
+    assert "docker start" in told[0] or "start docker" in told[0]
+
+
+@pytest.mark.usefixtures("client")
+def test_a_socket_that_this_user_may_not_use_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise HostError("no answer at /d.sock: Permission denied")
+
+    monkeypatch.setattr("bawn.unix_http.ask", denied)
+    fact = docker.observe(never, wait=1e9)
+    assert "usermod" in fact.fix
 
 
 @pytest.mark.usefixtures("client")

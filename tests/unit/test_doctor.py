@@ -171,7 +171,7 @@ def run(
 
     monkeypatch.setattr("bawn.facts.host.observe", lambda: ROOT)
     monkeypatch.setattr("bawn.facts.runsc.observe", lambda *_: RUNSC)
-    monkeypatch.setattr("bawn.facts.docker.observe", lambda run, wait: docker)
+    monkeypatch.setattr("bawn.facts.docker.observe", lambda *_: docker)
     monkeypatch.setattr(cli, "_extras", lambda *_: EXTRAS)
     parser = argparse.ArgumentParser()
     cli.add_arguments(parser)

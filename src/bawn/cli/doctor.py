@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+from bawn.cli.prepare import say
 from bawn.effects import process
 from bawn.errors import HostError, UsageError
 from bawn.facts import dirs, docker, host, runsc
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--wait {args.wait!r}: wanted {error}") from None
     where, machine = dirs.observe(), host.observe()
     fact = runsc.observe(process.run, f"{where.runtime}/runsc.json", machine)
-    daemon = docker.observe(process.run, wait)
+    daemon = docker.observe(process.run, wait, say)
     found = diagnose(machine, fact, daemon, _extras(where, fact.version))
     bad = [d for d in found if d.state == "fail" and d.of in ("host", args.engine)]
     if args.json:

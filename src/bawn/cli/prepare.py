@@ -26,6 +26,7 @@ class Wanted(NamedTuple):
     agent: str = ""  # `bawn claude`: the profile of that agent, or the defaults with it
     words: tuple[str, ...] = ()  # the agent's own arguments
     wait: float = 0  # seconds to wait for a docker daemon that is down
+    quiet: bool = False  # and say nothing of it
 
 
 class Prepared(NamedTuple):
@@ -57,7 +58,7 @@ def prepare(
         found = require(found, where)
     policy = parse.parse_policy(found.text, found.path, found.toml) if found else parse.default_policy()
     profile = _select(policy, wanted)
-    facts = gather.gather(policy, profile, where, process.run, wanted.wait)
+    facts = gather.gather(policy, profile, where, process.run, wanted.wait, None if wanted.quiet else say)
     cache.remember(facts)
     agent = presets.setup(profile, facts, wanted.words)
     plan = compile_plan(policy, profile, facts, command, agent)

@@ -85,6 +85,7 @@ def run(options: dict[str, str], wanted: Wanted, command: tuple[str, ...]) -> in
         engine=options.get("--engine", ""),
         image=options.get("--image", ""),
         wait=_seconds("--wait", options.get("--wait", "")),
+        quiet="--quiet" in options,
     )
     quiet = "--quiet" in options
     ready = prepare(wanted, command, _require_trust)

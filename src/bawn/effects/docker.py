@@ -4,7 +4,7 @@
 
 The client is the child and has bawn's stdio. PID 1 waits: only when `docker inspect` has been
 compared with the plan, both ways, bawn gives it the word, while runsc still starts (comparing
-between `docker create` and `docker start` costs a second client, 25 ms). Limits hit are read from the
+between `docker create` and `docker start` costs a second client, 10 to 40 ms). Limits hit are read from the
 container's own control groups while it lives.
 """
 
@@ -102,6 +102,7 @@ class _Box:
         self._gone = False  # the daemon has removed it
         self._cut = False  # bawn killed the client: the daemon may still do what it had asked for
         self._oom = False
+        self._early = False  # a signal ended it before its command began
         self._gauge: Gauge | None = None
         self._reason, self._signal = "exit", 0
         self._notes: tuple[str, ...] = ()
@@ -199,6 +200,7 @@ class _Box:
         """A signal for the box. Of a terminal's the client has its own copy, and passes it on."""
         again = caught.number == self._signal == signal.SIGINT
         if again or (caught.number in _ENDING and not self._running):
+            self._early = not self._running
             self._signal = caught.number
             self._end("signal", signal.SIGKILL)
             return
@@ -243,6 +245,7 @@ class _Box:
             if not self._gone:
                 docker_api.remove(self._socket, self._name)
         except BawnError as error:
+            docker_api.end_leftovers(self._id)  # without its daemon too, no box outlives its bawn
             observer.warn(f"container {self._name} is not removed: {error.message}; try: bawn sweep")
             return False
         if not self._running or self._exit < 0:
@@ -278,7 +281,7 @@ class _Box:
             return Outcome(TIMEOUT, "timeout", duration, peak, (*hit, "time"))
         if self._reason == "mask":
             return Outcome(CANNOT_RUN, "mask", duration, peak, hit, self._notes)
-        if self._reason == "signal" and (self._exit < 0 or not self._running):
+        if self._reason == "signal" and (self._exit < 0 or self._early):
             return Outcome(128 + self._signal, "signal", duration, peak, hit)
         if status < 0:
             raise EngineError(f"docker's client was ended by signal {-status}; the container was removed")
@@ -286,7 +289,7 @@ class _Box:
             raise EngineError("docker could not start the container (its own message stands above)",
                               "bawn doctor --engine docker")  # fmt: skip
         if self._exit < 0:
-            raise EngineError("the docker daemon went away during the run", "bawn doctor --engine docker")
+            raise EngineError("the docker daemon went away during the run", "start docker, then: bawn sweep")
         if hit and self._exit != 0:  # the kernel ended the Sentry; runsc calls that 1
             return Outcome(137, hit[0], duration, peak, hit)
         return Outcome(self._exit, "signal" if self._exit > 128 else "exit", duration, peak, hit)

@@ -107,12 +107,8 @@ def end_leftovers(container: str) -> None:
     Both kinds carry the full id in their command line: the sandbox as a word, the file server in
     the path of its bundle. Then the control groups that they held open can go.
     """
-    if len(container) != CONTAINER_ID:  # anything shorter could match another's
-        return
     groups: set[str] = set()
-    for pid in [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]:
-        if not _is_runsc(pid, container):
-            continue
+    for pid in leftovers(container):
         groups |= {path for _, path in of_process(pid) if container in path}
         try:
             os.kill(pid, signal.SIGKILL)
@@ -122,7 +118,14 @@ def end_leftovers(container: str) -> None:
         _remove_group(path)
 
 
-def _is_runsc(pid: int, container: str) -> bool:
+def leftovers(container: str) -> list[int]:
+    """runsc's processes of this container."""
+    if len(container) != CONTAINER_ID:  # anything shorter could match another's
+        return []
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _is_runsc(entry, container)]
+
+
+def _is_runsc(pid: str, container: str) -> bool:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             line = file.read()

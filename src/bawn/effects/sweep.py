@@ -60,7 +60,10 @@ def _container(mark: str, run_id: str) -> list[str]:
     try:
         docker_api.remove(socket, name)
     except BawnError as error:
-        return [f"container {name}: {error.message}"]
+        docker_api.end_leftovers(container)
+        # A daemon whose socket is gone too has been taken away: it has nothing of ours any more.
+        gone = not os.path.exists(socket) and not docker_api.leftovers(container)
+        return [] if gone else [f"container {name}: {error.message}"]
     docker_api.end_leftovers(container)
     return []
 

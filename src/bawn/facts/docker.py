@@ -5,6 +5,7 @@ A daemon behind a Unix socket is asked over it (7 ms); others, which no run can 
 
 import json
 import os
+from collections.abc import Callable
 
 from bawn import unix_http
 from bawn.errors import HostError
@@ -28,8 +29,9 @@ _MACHINES = (
 _SCRIPT = 64 << 10  # bytes of a runtime that is a script
 
 
-def observe(run: Runner, wait: float = 0) -> DockerFact:
-    """What is there; with `wait`, asks again for that many seconds while the daemon is down."""
+def observe(run: Runner, wait: float = 0, tell: Callable[[str], None] | None = None) -> DockerFact:
+    """What is there; with `wait`, asks again for that many seconds while the daemon is down, and says
+    so once by `tell`. A socket that this user may not use is not waited for."""
     import time
 
     cli = programs.find("docker", os.environ.get("PATH", ""))
@@ -41,8 +43,11 @@ def observe(run: Runner, wait: float = 0) -> DockerFact:
     until = time.monotonic() + wait
     while True:
         fact = ask(run, cli, where)
-        if not fact.problem or time.monotonic() >= until:
+        if not fact.problem or time.monotonic() >= until or "ermission denied" in fact.problem:
             return fact
+        if tell:
+            tell(f"{fact.problem}; waiting for it (start it: {fact.fix})")
+            tell = None
         time.sleep(0.2)
 
 
@@ -147,7 +152,7 @@ def machine(where: str) -> str:
 def _down(cli: str, where: str, reason: str) -> DockerFact:
     problem = f"the docker daemon at {where} does not answer: {reason}"
     fix = start_command(where)
-    if "Permission denied" in reason or "permission denied" in reason:
+    if "ermission denied" in reason:
         fix = "use sudo; or, for somebody who may be root: sudo usermod -aG docker $USER, and log in again"
     return DockerFact(cli, where, "", problem=problem, fix=fix, remote=is_remote(where))
 

@@ -1,6 +1,7 @@
 """All the facts that one plan may depend on."""
 
 import os
+from collections.abc import Callable
 
 from bawn.facts import agents, dirs, docker, host, paths, runsc, secrets, tree
 from bawn.facts.dirs import Dirs
@@ -11,8 +12,16 @@ from bawn.policy.model import Policy, Profile
 TERMINAL = ("TERM", "COLORTERM")  # what a program at a terminal draws by
 
 
-def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: float) -> Facts:
-    """Observes what `profile` asks for. `wait` is seconds for a docker daemon that is down.
+def gather(
+    policy: Policy,
+    profile: Profile,
+    where: Dirs,
+    run: Runner,
+    wait: float,
+    tell: Callable[[str], None] | None = None,
+) -> Facts:
+    """Observes what `profile` asks for. `wait` is seconds for a docker daemon that is down; `tell` is
+    told of that.
 
     Raises HostError where the machine cannot even be looked at.
     """
@@ -22,7 +31,7 @@ def gather(policy: Policy, profile: Profile, where: Dirs, run: Runner, wait: flo
     asked = paths.observe(profile, machine.home, base, where)
     engine: DockerFact | None = None
     if profile.engine == "docker":
-        engine = docker.observe(run, wait)
+        engine = docker.observe(run, wait, tell)
     return Facts(
         host=machine,
         runsc=runsc.observe(run, f"{where.runtime}/runsc.json", machine),
