@@ -13,8 +13,9 @@ from bawn.facts import host, programs, runsc
 from bawn.facts.model import HostFact
 
 HOST = host.observe()._replace(uid=0, userns=True)
-# captured: Debian 12's own, backports, a release of gVisor
+# captured: Debian 12's own, Ubuntu 24.04's, backports, a release of gVisor
 DEBIAN = "runsc version 0.0~20221219.0\nspec: 1.0.2-dev\n"
+UBUNTU = "runsc version 0.0~20230807.0\nspec: 1.1.0-rc.1\n"
 BACKPORTS = "runsc version 0.0~20240729.0\nspec: 1.0.2-dev\n"
 RELEASE = "runsc version release-20250414.0\nspec: 1.1.0-rc.1\n"
 
@@ -75,7 +76,8 @@ def test_good(program: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        (Said(DEBIAN), "no systrap platform"),
+        (Said(DEBIAN), "is too old (needs 20240729)"),
+        (Said(UBUNTU), "is too old (needs 20240729)"),
         (Said("usage: runsc"), "did not tell its version"),
         (Said("", 1), "did not tell its version"),
         (HostError("runsc did not answer in 10 s"), "did not answer"),
@@ -140,7 +142,9 @@ def test_where_the_memory_lies() -> None:
         ('ID=debian\nVERSION_ID="13"\n', "install -y runsc"),
         ("ID=debian\n", "install -y runsc"),
         ('ID=debian\nVERSION_ID="11"\n', "gvisor.dev"),
-        ('ID=ubuntu\nVERSION_ID="24.04"\n', "gvisor.dev"),
+        ('ID=ubuntu\nVERSION_ID="24.04"\n', "$u resolute universe"),
+        ('ID=ubuntu\nVERSION_ID="24.10"\n', "gvisor.dev"),
+        ('ID=ubuntu\nVERSION_ID="22.04"\n', "gvisor.dev"),
         ('ID=ubuntu\nVERSION_ID="25.10"\n', "install -y runsc"),
         ("ID=fedora\nVERSION_ID=41\n", "gvisor.dev"),
         ("", "gvisor.dev"),

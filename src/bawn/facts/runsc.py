@@ -15,25 +15,30 @@ from bawn.facts.runner import Runner
 
 _VERSION = re.compile(r"runsc version (\S+)")
 _DATE = re.compile(r"(20\d{6})")
-# The systrap platform became usable and default in June 2023; before it there is only ptrace, and
-# KVM, which hangs on some virtual machines.
-OLDEST = 20230605
-# Until some time before this one, the Sentry takes orders only from its own uid, which bawn as root
-# does not have in the box's user namespace ("Control auth failure"): measured with 20230807, the one of
-# Ubuntu 24.04, against 20240729.
-AS_ROOT = 20240729
+# The oldest that was seen to hold a box. Before June 2023 there is no systrap, only ptrace, and KVM,
+# which hangs on some virtual machines; 20230807 (Ubuntu 24.04's own) takes orders only from its own uid,
+# which bawn as root does not have in the box's user namespace ("Control auth failure"), and hung rootless.
+OLDEST = 20240729
 # From then on the network check does not mistake a network namespace for the root one on new
 # kernels; needed by engine docker only (engine gvisor never gives runsc a network).
 NETWORK_FIXED = 20250101
 RMEM = "/proc/sys/net/core/rmem_default"  # what those look at (DESIGN 10)
 
-# Debian 12's own runsc is too old; backports has one. Its address is read from the machine's sources.
-_BACKPORTS = """u=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' |
-        awk '$2 == "bookworm" {print $1; exit}') &&
-      k=/usr/share/keyrings/debian-archive-keyring.gpg &&
-      echo "deb [signed-by=$k] $u bookworm-backports main" |
-      sudo tee /etc/apt/sources.list.d/bawn-backports.list &&
-      sudo apt-get update && sudo apt-get install -y -t bookworm-backports runsc"""
+# Releases whose own runsc is too old: (ID, VERSION_ID) -> codename, and the suite, component and key of one
+# that is not. The address is that of the machine's own packages, and nothing else is taken from there; the
+# same in ./install.
+_NEWER = {
+    ("debian", "12"): ("bookworm", "bookworm-backports", "main", "debian-archive-keyring"),
+    ("ubuntu", "24.04"): ("noble", "resolute", "universe", "ubuntu-archive-keyring"),
+}
+_FROM_NEWER = """u=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' |
+        awk '$2 == "{codename}" {{print $1; exit}}') &&
+      printf '%s\\n' 'Package: *' 'Pin: release n={suite}' 'Pin-Priority: -1' '' \\
+        'Package: runsc' 'Pin: release n={suite}' 'Pin-Priority: 990' |
+      sudo tee /etc/apt/preferences.d/bawn-runsc &&
+      echo "deb [signed-by=/usr/share/keyrings/{key}.gpg] $u {suite} {component}" |
+      sudo tee /etc/apt/sources.list.d/bawn-runsc.list &&
+      sudo apt-get update && sudo apt-get install -y -t {suite} runsc"""
 _PACKAGED = "sudo apt-get update && sudo apt-get install -y runsc"
 _RELEASE = (
     "install a release of gVisor (https://gvisor.dev/docs/user_guide/install/): "
@@ -45,11 +50,14 @@ def install_command(os_release: str) -> str:
     """How this system (the text of /etc/os-release) gets a runsc that is new enough."""
     values = dict(line.partition("=")[::2] for line in os_release.splitlines())
     system = values.get("ID", "").strip('"')
-    number = values.get("VERSION_ID", "").strip('"').split(".")[0]
-    version = int(number) if number.isdigit() else 0
-    if system == "debian":
-        return _BACKPORTS if version == 12 else _PACKAGED if version == 0 or version > 12 else _RELEASE
-    return _PACKAGED if system == "ubuntu" and version >= 25 else _RELEASE
+    number = values.get("VERSION_ID", "").strip('"')
+    if newer := _NEWER.get((system, number)):
+        codename, suite, component, key = newer
+        return _FROM_NEWER.format(codename=codename, suite=suite, component=component, key=key)
+    major = number.partition(".")[0]
+    version = int(major) if major.isdigit() else 0  # a Debian without one is testing or unstable
+    packaged = {"debian": version == 0 or version > 12, "ubuntu": version >= 25}
+    return _PACKAGED if packaged.get(system) else _RELEASE
 
 
 def _install() -> str:
@@ -113,13 +121,8 @@ def judge(path: str, version: str, host: HostFact) -> RunscFact:
     if not date:
         return RunscFact(path, version, (), f"{path} did not tell its version (got {version!r})")
     if date < OLDEST:
-        problem = f"runsc {version} is too old: it has no systrap platform (needs {OLDEST})"
-        return RunscFact(path, version, ("ptrace",), problem)
+        return RunscFact(path, version, (), f"runsc {version} is too old (needs {OLDEST})")
     platforms = ("systrap", "ptrace")
-    if host.uid == 0 and date < AS_ROOT:
-        problem = f"runsc {version} is too old for bawn as root (needs {AS_ROOT})"
-        fix = "run bawn as an ordinary user, or put a later release of gVisor at /usr/local/bin/runsc"
-        return RunscFact(path, version, platforms, problem, fix, usable=True)
     if host.uid != 0 and not host.userns:
         problem = "an ordinary user may not make user namespaces on this machine"
         fix = "bawn doctor tells which setting forbids it; or use sudo bawn"
