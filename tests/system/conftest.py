@@ -4,6 +4,7 @@ A test asks for what it needs with `need`; where CI (or BAWN_REQUIRE=all) promis
 a failure.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -132,6 +133,11 @@ def policy(work: Path, text: str, person: Person) -> None:
     (work / "bawn.toml").write_text("version = 1\n" + text)
     done = person.bawn("trust", "--yes", cwd=work)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def record(err: str) -> dict[str, object]:
+    """The run record that ends the stderr of `bawn run --json`."""
+    return dict(json.loads(err.splitlines()[-1]))
 
 
 def processes(word: str) -> Sequence[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.conftest import BAWN, Person, need, policy, processes
+from tests.system.conftest import BAWN, Person, need, policy, processes, record
 from tests.system.lab import IMAGE, Lab, runsc_of
 
 pytestmark = pytest.mark.system
@@ -72,11 +72,6 @@ def run(
 ) -> "subprocess.CompletedProcess[str]":
     options = ("--engine", "docker", "--image", image, "--json")
     return person.bawn("run", *options, *words, cwd=work, **lab.environment)  # type: ignore[arg-type]
-
-
-def record(err: str) -> dict[str, object]:
-    """The run record on stderr. (The log is shared: other runs of root go on beside a test.)"""
-    return dict(json.loads(err.splitlines()[-1]))
 
 
 # Signals
