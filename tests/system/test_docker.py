@@ -289,18 +289,20 @@ def test_no_runsc_runtime_is_refused(person: Person, work: Path) -> None:
 
 
 def test_a_runtime_that_is_really_runc_is_refused(person: Person, work: Path) -> None:
+    """Also where its entry looks like bawn's own: PID 1 asks the kernel itself."""
     need("dockerd", "ip", "nsenter", "runc", BAWN)
     with Lab() as bare:
         bare.import_image()
         wrapper = bare.root / "bawn/runsc-docker"
         wrapper.parent.mkdir()
-        wrapper.write_text('#!/bin/sh\nexec runc "$@"\n')
+        wrapper.write_text('#!/bin/sh\n# docker_stage.py\nexec runc "$@"\n')
         wrapper.chmod(0o755)
         bare.config.write_text(json.dumps({"bridge": "none", "runtimes": {"runsc": {"path": str(wrapper)}}}))
         os.kill(int((bare.root / "pid").read_text()), 1)
         time.sleep(1)
         done = run(bare, person, work, "--", "touch", "ran")
         assert done.returncode == 125, done
+        assert "this kernel is not gVisor's" in done.stderr
         assert not (work / "ran").exists()
 
 
