@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from bawn.effects import cgroup
+from bawn.facts import host
 from bawn.plan.model import LimitPlan
 from tests.unit.docker_world import PLAN
 
@@ -12,10 +15,14 @@ LIMITS = tuple(
 )
 
 
-def test_the_parent_passes_its_controllers_on(tmp_path: Path) -> None:
+def test_every_group_above_passes_the_controllers_on(tmp_path: Path) -> None:
     """Without this the run's group has no memory.max, and nothing could start on a v2 machine."""
+    (tmp_path / "bawn").mkdir()
+    (tmp_path / "cgroup.subtree_control").write_text("memory pids\n")
+    (tmp_path / "bawn/cgroup.subtree_control").write_text("\n")
     roots = tuple((controller, str(tmp_path)) for controller in ("memory", "pids", "cpu"))
     groups = cgroup.make(PLAN._replace(limits=LIMITS), 2, roots, "0123456789abcdef0")
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu"
     assert (tmp_path / "bawn/cgroup.subtree_control").read_text() == "+memory +pids +cpu"
     mine = tmp_path / "bawn/0123456789abcdef0"
     assert {p.name: p.read_text() for p in mine.iterdir()} == {
@@ -23,3 +30,25 @@ def test_the_parent_passes_its_controllers_on(tmp_path: Path) -> None:
         "pids.max": str(512 * cgroup.PIDS_FACTOR + cgroup.PIDS_EXTRA),
     }  # fmt: skip
     assert groups.procs == [f"{mine}/cgroup.procs"]
+    (mine / "memory.events").write_text("oom 1\noom_kill 1\n")
+    assert cgroup.usage(groups) == (-1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("uid", "top", "holds"),
+    [
+        (0, True, ("memory", "cpu", "pids")),  # Debian 13: systemd has asked the top for two only
+        (1000, True, ("memory", "pids")),
+        (0, False, ("memory", "pids")),  # in a container: what it was given, since it may be full
+    ],
+)
+def test_what_can_be_had(tmp_path: Path, uid: int, top: bool, holds: tuple[str, ...]) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory hugetlb pids rdma misc\n")
+    (tmp_path / "cgroup.subtree_control").write_text("memory pids\n")
+    (tmp_path / "cgroup.procs").write_text("")
+    if not top:
+        (tmp_path / "cgroup.type").write_text("domain\n")
+    mountinfo = f"24 23 0:21 / {tmp_path} rw - cgroup2 cgroup2 rw\n"
+    version, roots = host.cgroups(mountinfo, "0::/system.slice/bawn.service\n", uid)
+    assert version == 2
+    assert sorted(roots) == sorted((controller, str(tmp_path)) for controller in holds)

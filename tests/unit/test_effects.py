@@ -45,19 +45,6 @@ def test_cgroup_v1(tmp_path: Path) -> None:
     assert cgroup.usage(groups) == (12345, 2, 7)
 
 
-def test_cgroup_v2_hands_controllers_down(tmp_path: Path) -> None:
-    groups = cgroup.make(plan(), 2, tuple((c, str(tmp_path)) for c in CONTROLLERS), "R")
-    directory = tmp_path / "bawn/R"
-    assert (directory / "memory.max").read_text() == str(300 << 20)
-    assert (directory / "memory.swap.max").read_text() == "0"
-    assert (directory / "cpu.max").read_text() == "150000 100000"
-    assert (tmp_path / "bawn/cgroup.subtree_control").read_text().startswith("+")
-    assert groups.procs == [f"{directory}/cgroup.procs"]
-    (directory / "memory.events").write_text("oom 1\noom_kill 1\n")
-    assert cgroup.usage(groups).oom_kills == 1
-    assert cgroup.usage(groups).peak_memory == -1
-
-
 def test_a_limit_that_cannot_be_set_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "memory/bawn").mkdir(parents=True)
     (tmp_path / "memory/bawn/R").touch()

@@ -23,6 +23,7 @@ def group(path: Path, enabled: str = "", mode: int = 0o755) -> None:
     path.mkdir(parents=True, exist_ok=True)
     (path / "cgroup.procs").write_text("")
     (path / "cgroup.procs").chmod(mode & 0o666)
+    (path / "cgroup.controllers").write_text(enabled)
     (path / "cgroup.subtree_control").write_text(enabled)
     path.chmod(mode)
 

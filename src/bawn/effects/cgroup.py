@@ -51,9 +51,9 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
         ),
     )
     try:
+        if version == 2 and groups.directories:
+            _pass_on(groups.directories[0][1], groups)
         for controller, directory in groups.directories:
-            if version == 2:
-                _pass_on(os.path.dirname(directory), groups)
             os.makedirs(directory, exist_ok=True)
             for name, value in _settings(plan, version)[controller]:
                 with open(f"{directory}/{name}", "w") as file:
@@ -64,11 +64,20 @@ def make(plan: Plan, version: int, roots: tuple[tuple[str, str], ...], run_id: s
     return groups
 
 
-def _pass_on(parent: str, groups: Cgroups) -> None:
-    """v2: a group has the files of a controller only where its parent passes that on."""
+def _pass_on(directory: str, groups: Cgroups) -> None:
+    """v2: a group has the files of a controller only where every group above it passes that on.
+
+    The one that was delegated does already; the top of the tree only what somebody has asked it for.
+    """
+    parent = os.path.dirname(directory)
     os.makedirs(parent, exist_ok=True)
-    with open(f"{parent}/cgroup.subtree_control", "w") as file:
-        file.write(" ".join(f"+{controller}" for controller, _ in groups.directories))
+    for above in (os.path.dirname(parent), parent):
+        path = f"{above}/cgroup.subtree_control"
+        with open(path) as file:
+            passed = file.read().split()
+        if missing := [f"+{controller}" for controller, _ in groups.directories if controller not in passed]:
+            with open(path, "w") as file:
+                file.write(" ".join(missing))
 
 
 def _settings(plan: Plan, version: int) -> dict[str, list[tuple[str, str]]]:

@@ -94,7 +94,9 @@ def _unified(mount: str, own: str, uid: int) -> tuple[tuple[str, str], ...]:
     for directory in candidates:
         if not _writable(directory) or not _writable(f"{directory}/cgroup.procs"):
             continue
-        enabled = set(text(f"{directory}/cgroup.subtree_control").split())
+        # The top group alone has no type. There root can enable whatever the kernel has.
+        top = directory == mount and uid == 0 and not os.path.exists(f"{directory}/cgroup.type")
+        enabled = set(text(f"{directory}/cgroup.{'controllers' if top else 'subtree_control'}").split())
         roots = tuple((c, directory) for c in CONTROLLERS if c in enabled)
         if roots:
             return roots
