@@ -19,6 +19,7 @@ ROOMS = {
     "box": set(),
     "teams": {"policy", "facts", "plan"},
     "effects": {"policy", "facts", "plan", "evidence", "box"},
+    "proof": {"policy", "facts", "plan", "evidence", "effects"},
     "cli": {"policy", "facts", "plan", "evidence", "box", "teams", "effects"},
 }
 # facts that a pure plan may see: values and pure parsers, never the observing
