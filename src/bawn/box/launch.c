@@ -43,6 +43,9 @@
  * The -m file holds records that end in NUL, each a type, a space and a value:
  *     b SOURCE  o PLACE    bind SOURCE to PLACE, read-only
  *     b SOURCE  w PLACE    the same, writable
+ *     b SOURCE  x PLACE    read-only, and may be executed from wherever it lies: for bawn's own files, since
+ *                          Debian mounts /run noexec. (In its user namespace runsc could not even remount
+ *                          the root of a box there.) Needs privilege over the mount of SOURCE.
  *     r DIR        the following names are below this host directory
  *     n GLOB       a name at any depth (fnmatch(3))
  *     p GLOB       a path relative to DIR
@@ -121,7 +124,7 @@ static int masking; /* is there any name to hide? */
 
 static struct bind {
 	const char *source, *place;
-	int writable;
+	char mode; /* the record's: o, w, x */
 } *binds;
 static size_t bind_count;
 
@@ -158,10 +161,11 @@ static void read_cage(const char *path)
 			break;
 		case 'o':
 		case 'w':
+		case 'x':
 			binds = reallocarray(binds, bind_count + 1, sizeof *binds);
 			if (!binds || !source)
 				malformed(path);
-			binds[bind_count++] = (struct bind){ source, value, record[0] == 'w' };
+			binds[bind_count++] = (struct bind){ source, value, record[0] };
 			source = NULL;
 			break;
 		case 'r':
@@ -376,7 +380,8 @@ static void make_binds(void)
 		const struct bind *bind = &binds[i];
 		struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
 		struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-						       (bind->writable ? 0 : MOUNT_ATTR_RDONLY) };
+						       (bind->mode == 'w' ? 0 : MOUNT_ATTR_RDONLY),
+					  .attr_clr = bind->mode == 'x' ? MOUNT_ATTR_NOEXEC : 0 };
 		char link[64];
 		int fd = syscall(SYS_openat2, AT_FDCWD, bind->source, &how, sizeof how);
 		if (fd < 0)

@@ -11,6 +11,8 @@ import json
 import os
 import sys
 
+OWN = "/run/bawn"  # in the box: PID 1 and what it reads, from a /run that may be noexec (launch.c)
+
 
 def main(words: list[str]) -> None:
     """Rewrites the bundle and becomes runsc. Raises what goes wrong: then dockerd starts nothing."""
@@ -52,7 +54,8 @@ def stage(mounts: list[dict[str, object]], places: str) -> list[str]:
             os.mkdir(place)
         else:
             os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        records += [f"b {source}", f"o {place}"]
+        own = str(mount["destination"]).startswith(OWN)
+        records += [f"b {source}", f"{'x' if own else 'o'} {place}"]
         mount["source"] = place
     return records
 

@@ -107,12 +107,15 @@ def write_files(
         tty=tty,
         secrets=secrets,
     )
-    records = place_binds(config["mounts"], paths.places) + masks(plan, paths)
+    records = place_binds(config["mounts"], paths.places, plan.identity.rootless)
+    if not plan.identity.rootless:
+        records += [f"b {paths.rootfs}", f"x {paths.rootfs}"]
+    records += masks(plan, paths)
     write(paths.cage, "\0".join([*records, ""]).encode(errors="surrogateescape"), 0o600)
     write(paths.config, json.dumps(config).encode(), 0o600)
 
 
-def place_binds(mounts: list[dict[str, Any]], places: str) -> list[str]:
+def place_binds(mounts: list[dict[str, Any]], places: str, rootless: bool) -> list[str]:
     """Gives each bind of a bundle a place of its own, from which runsc takes it; the records that
     tell launch.c to bind the host path there (launch.c says why)."""
     os.mkdir(places, 0o711)
@@ -123,7 +126,8 @@ def place_binds(mounts: list[dict[str, Any]], places: str) -> list[str]:
             os.mkdir(place, 0o700)
         else:
             write(place, b"", 0o600)
-        mode = "w" if "rw" in mount["options"] else "o"
+        own = mount["destination"] == oci.INIT and not rootless
+        mode = "w" if "rw" in mount["options"] else "x" if own else "o"
         records += [f"b {source}", f"{mode} {place}"]
         mount["source"] = place
     return records

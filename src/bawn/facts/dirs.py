@@ -26,7 +26,7 @@ def observe() -> Dirs:
     config = _xdg("XDG_CONFIG_HOME", f"{home}/.config")
     state = "/var/lib" if uid == 0 else _xdg("XDG_STATE_HOME", f"{home}/.local/state")
     # Never below /tmp: there anybody can be first.
-    runtime = "/run/bawn" if uid == 0 else _xdg("XDG_RUNTIME_DIR", f"{home}/.cache") + "/bawn"
+    runtime = "/run/bawn" if uid == 0 else _runtime(f"{home}/.cache") + "/bawn"
     _private(runtime, uid)
     return Dirs(f"{config}/bawn", f"{state}/bawn", runtime)
 
@@ -43,6 +43,15 @@ def _xdg(name: str, default: str) -> str:
     """The specification: a relative path in these variables is ignored."""
     value = os.environ.get(name, "")
     return value if value.startswith("/") else default
+
+
+def _runtime(cache: str) -> str:
+    """$XDG_RUNTIME_DIR, unless it is mounted noexec: runsc cannot start a box from there."""
+    chosen = _xdg("XDG_RUNTIME_DIR", cache)
+    try:
+        return cache if os.statvfs(chosen).f_flag & os.ST_NOEXEC else chosen
+    except OSError:
+        return chosen
 
 
 def _private(path: str, uid: int) -> None:
