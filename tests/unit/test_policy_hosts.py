@@ -216,3 +216,9 @@ def test_a_pattern(text: str, pattern: HostPattern) -> None:
 def test_no_pattern(text: str) -> None:
     with pytest.raises(PolicyError, match="no host of an allow-list"):
         HostPattern.parse(text)
+
+
+@pytest.mark.parametrize("name", hosts.NEVER)
+def test_what_is_never_allowed_is_not_below_it_either(name: str) -> None:
+    assert hosts.never(name) and hosts.never(f"a.b.{name}")
+    assert not hosts.never(f"{name}.test") and not hosts.never(f"x{name}")
