@@ -98,6 +98,7 @@ def test_no_network_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -
     code, out = why(capsys, "api.allowed.test", "--json")
     data = json.loads(out)
     assert (code, data["egress"], data["in_force"], data["policy"]) == (1, "none", True, "")
+    assert 'bawn init; in its bawn.toml: egress = "proxy"' in why(capsys, "api.allowed.test")[1]
     code, out = why(capsys, "127.0.0.1")
     assert code == 1 and "allow =" not in out
 

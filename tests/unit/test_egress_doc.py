@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bawn.egress.rules import RULES
 from bawn.plan.rules import RULES as FINDINGS
+from bawn.policy.parse import parse_policy
 
 TOP = Path(__file__).parents[2]
 DOC = TOP / "docs" / "egress.md"
@@ -28,6 +29,13 @@ def filled(text: str) -> str:
 
 def test_the_document_shows_the_table() -> None:
     assert DOC.read_text() == filled(DOC.read_text()), "run python -m tests.unit.test_egress_doc"
+
+
+def test_the_policies_of_the_document_load() -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", DOC.read_text(), re.DOTALL)
+    assert blocks
+    for text in blocks:
+        parse_policy(f"version = 1\n{text}", DOC.name)
 
 
 def test_an_id_means_one_thing() -> None:

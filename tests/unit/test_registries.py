@@ -106,9 +106,11 @@ def test_a_project_does_not_decide(world: World, tmp_path: Path, monkeypatch: py
     """An agent may write there."""
     world.write("/.npmrc", "registry=https://evil.test/\n")
     world.write("/home/me/.npmrc", "registry=https://user.test/\n")
-    world.env["NPM_CONFIG_USERCONFIG"] = ".npmrc"
-    monkeypatch.chdir(tmp_path)
     assert "evil.test:443" not in world.fact("@npm").hosts
+    monkeypatch.chdir(tmp_path)
+    assert Machine("/home/me", {}, world.run).text(".npmrc") == ""
+    world.env["NPM_CONFIG_USERCONFIG"] = "/.npmrc"  # the person's own word
+    assert "evil.test:443" in world.fact("@npm").hosts
 
 
 # pip

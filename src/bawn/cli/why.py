@@ -71,6 +71,8 @@ def _lines(decision: Decision, policy: Policy, profile: Profile, notes: list[str
     if decision.allowed:
         lines += [f"  by   {decision.by} in {where}"]
         lines += ["  then the addresses that DNS gives, and the TLS hello, must hold too"]
+    elif decision.fix and not policy.path:
+        lines += [f'  fix  bawn init; in its bawn.toml: egress = "proxy" and allow = ["{decision.fix}"]']
     elif decision.fix and profile.egress == "none":
         lines += [f'  fix  egress = "proxy" and allow = ["{decision.fix}"] in {where}']
     elif decision.fix:

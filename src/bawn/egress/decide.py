@@ -121,9 +121,7 @@ def _places(name: str) -> Iterable[tuple[str, str]]:
 
 
 def _unlisted(ruleset: Ruleset, name: str, port: int, ports: set[int]) -> Decision:
-    fix = f"{name}:{port}"
-    if hosts.problem(fix):
-        fix = ""
+    fix = f"{name}:{port}"  # a normal name that is not of hosts.NEVER: always a valid line
     if ports:
         reason = f"{name} is allowed at port {', '.join(map(str, sorted(ports)[:8]))} only"
         return _denied("BWN802", reason, name, port, fix)

@@ -6,7 +6,6 @@ a broken hello are how a name is smuggled past one of them.
 """
 
 from bawn.egress.decide import Decision, refused
-from bawn.policy.hosts import normalise
 from bawn.typed import Literal, NamedTuple
 
 Trouble = Literal["NEED_MORE", "NOT_TLS", "MALFORMED"]
@@ -154,7 +153,8 @@ _TROUBLE = {
 def check_hello(decision: Decision, outcome: Hello | Trouble) -> Decision:
     """The allowed `decision`, if the hello names just its name; else a denial.
 
-    Asked with NEED_MORE when the time for the hello is over.
+    Asked with NEED_MORE when the time for the hello is over. A second hello (after the server's
+    HelloRetryRequest) is not seen here: RFC 8446 4.1.2 has the server hold it to the first.
     """
     if not decision.allowed:
         return decision
@@ -165,7 +165,7 @@ def check_hello(decision: Decision, outcome: Hello | Trouble) -> Decision:
         return refused(decision, "BWN832", f"{decision.name}: the TLS hello is encrypted (ECH)")
     if not outcome.sni:
         return refused(decision, "BWN831", f"{decision.name}: the TLS hello names no host")
-    if normalise(outcome.sni).name != decision.name:
+    if outcome.sni.lower() != decision.name:  # RFC 6066 3: ASCII, and no final dot
         reason = f"asked for {decision.name}, the TLS hello names {outcome.sni[:80]!r}"
         return refused(decision, "BWN830", reason)
     return decision

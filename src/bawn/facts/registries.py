@@ -28,7 +28,12 @@ class Machine:
         self.home, self.environ, self.run, self.root = home, environ, run, root
 
     def text(self, path: str) -> str:
-        """ "" for what is not there. Raises HostError for what cannot be read."""
+        """What a file says; "" where there is none, and for a relative path: it is some project's.
+
+        Raises HostError for what cannot be read.
+        """
+        if not path.startswith("/"):
+            return ""
         try:
             with open(self.root + path, "rb") as file:
                 return file.read(_LIMIT).decode(errors="replace")
