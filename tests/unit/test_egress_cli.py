@@ -137,6 +137,12 @@ def test_what_a_terminal_would_obey_is_escaped(project: Path, capsys: pytest.Cap
     assert code == 1
     assert "\x1b" not in out and "\u202e" not in out and not out.startswith("allowed")
     assert "\nallowed" not in out
+    named = project / "a\x1b[31m\nallowed"
+    named.mkdir()
+    (named / "bawn.toml").write_text(POLICY)
+    out = why(capsys, "other.test", "-p", "out", "--policy", str(named / "bawn.toml"))[1]
+    assert "a\\x1b[31m\\nallowed/bawn.toml" in out
+    assert "\x1b" not in out and "\nallowed" not in out
 
 
 _asked = (
