@@ -20,6 +20,8 @@ VERBS = {
     "trust": "show a policy file and trust it, or what changed in it",
     "check": "show what an agent can read, write and never see, and what is wrong",
     "plan": "show everything a run would do",
+    "why": "whether a box may reach a host, by which line, or which line is missing",
+    "egress": "what the @groups of an allow-list mean on this machine",
     "policy": "the policy's JSON Schema, for editors",
     "doctor": "what this machine has, what is missing, and how to mend it",
     "setup": "register runsc with docker (and undo it)",

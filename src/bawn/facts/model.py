@@ -159,6 +159,16 @@ class ImageFact(NamedTuple):
     digest: str = ""
 
 
+class RegistryFact(NamedTuple):
+    """Where this machine's own client of packages fetches from, by its configuration."""
+
+    group: str  # "@npm"
+    hosts: tuple[str, ...]  # name:port; never with a user or a password
+    sources: tuple[str, ...] = ()  # the files and variables that say so
+    problem: str = ""  # what is missing, or could not be taken
+    fix: str = ""
+
+
 class Facts(NamedTuple):
     """All that a plan may depend on."""
 

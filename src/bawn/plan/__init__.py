@@ -6,6 +6,7 @@
     compile   everything else: identity, environment, limits
     oci       Plan -> OCI bundle (engine gvisor)
     docker    Plan -> `docker run` argv (engine docker)
+    groups    what an @group of an allow-list stands for; lets_out: what a listed host still lets out
     report    Plan -> what an agent can read, write and never see
 
 A finding of severity `error` in a plan means that nothing starts.

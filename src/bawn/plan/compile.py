@@ -163,7 +163,10 @@ def _findings(
             text = f"{secret.name} is not in {where}"
             found.append(finding("BWN704", place, text, name=secret.name))
     if profile.egress != "none":
+        from bawn.plan.lets_out import lets_out  # a run without a way out does not pay for it
+
         found.append(finding("BWN705", place, f"egress = {profile.egress!r}"))
+        found += lets_out(profile.allow, place)
     return found
 
 

@@ -98,4 +98,28 @@ RUN_RULES: dict[str, Rule] = {
         "mounting its directory would show keys and logins",
         "install the agent with npm's global prefix, or a version manager such as nvm",
     ),
+    "BWN720": Rule(
+        "warning",
+        "a wildcard of hosts",
+        "what stands before the star goes out in a DNS question, and whoever answers for the name reads it",
+        "name the hosts one by one",
+    ),
+    "BWN721": Rule(
+        "warning",
+        "a host that takes anybody's code",
+        "whoever has an account there can be sent what the box can read: by a push, an issue, a gist",
+        "mount nothing that must not be published; give no token that may write",
+    ),
+    "BWN722": Rule(
+        "warning",
+        "a provider's API",
+        "it accepts anyone's key, so what the box can read can go to another account than yours",
+        "mount nothing that must not be published",
+    ),
+    "BWN723": Rule(
+        "warning",
+        "a registry of packages",
+        "it may accept packages from anyone with an account, and the names that are asked for are data too",
+        "use a mirror that takes no uploads, or fetch in a profile of its own",
+    ),
 }
