@@ -33,7 +33,7 @@ ADDING = "install: adding resolute, for runsc alone"
 ENTER = """
 for part in proc sys dev; do mount --rbind /$part "$0/$part"; done
 cd "$0" && mkdir -p old && pivot_root . old && umount --lazy /old && rmdir /old
-cd /srv/work && exec env -i PATH=$PATH HOME=/root "$@"
+cd /srv/lab/work && exec env -i PATH=$PATH HOME=/root "$@"
 """
 
 
@@ -133,14 +133,14 @@ def make_noble(root: Path) -> None:
         "var/cache/apt/archives/partial",
         "etc/apt/sources.list.d",
         "etc/apt/preferences.d",
-        "srv/archive",
-        "srv/work",
+        "srv/lab/archive",
+        "srv/lab/work",
     ):
         (root / made).mkdir(parents=True)
-    shutil.copytree(CLONE, root / "srv/bawn", ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    shutil.copytree(CLONE, root / "srv/lab/bawn", ignore=shutil.ignore_patterns(".*", "__pycache__"))
     (root / "etc/os-release").unlink()
     (root / "etc/os-release").write_text(OS_RELEASE)
-    archive = root / "srv/archive"
+    archive = root / "srv/lab/archive"
     old = package(archive, "runsc", "0.0~20230807.0-1", OLD.encode())
     new = package(archive, "runsc", "0.0~29990101.0-1", runsc)
     other = package(archive, "bawn-lab", "1", b"#!/bin/sh\n")
@@ -149,7 +149,7 @@ def make_noble(root: Path) -> None:
     suite(archive, "resolute", {"main": [newer], "universe": [new, newer]})
     (root / "etc/apt/apt.conf").write_text(APT)
     (root / "etc/apt/sources.list.d/lab.sources").write_text(
-        "Types: deb\nURIs: file:/srv/archive\nSuites: noble\nComponents: main universe\n"
+        "Types: deb\nURIs: file:/srv/lab/archive\nSuites: noble\nComponents: main universe\n"
     )
 
 
@@ -158,14 +158,14 @@ def test_a_newer_runsc_and_nothing_else_of_a_newer_release(ubuntu: System) -> No
     assert at_hand.returncode == 0, at_hand.stdout + at_hand.stderr
     assert "20230807" in ubuntu.run("runsc", "--version").stdout
 
-    done = ubuntu.run("/srv/bawn/install")
+    done = ubuntu.run("/srv/lab/bawn/install")
     assert done.returncode == 0, done.stdout + done.stderr
     assert ADDING in done.stdout
     assert "hello from gVisor" in done.stdout
     assert "20230807" not in ubuntu.run("runsc", "--version").stdout
     assert "bawn-lab" not in ubuntu.run("apt-get", "--simulate", "dist-upgrade").stdout
 
-    again = ubuntu.run("/srv/bawn/install")
+    again = ubuntu.run("/srv/lab/bawn/install")
     assert again.returncode == 0
     assert ADDING not in again.stdout
 
@@ -173,7 +173,7 @@ def test_a_newer_runsc_and_nothing_else_of_a_newer_release(ubuntu: System) -> No
     ubuntu.run("rm", "/etc/apt/preferences.d/bawn-runsc")
     assert "Inst bawn-lab" in ubuntu.run("apt-get", "--simulate", "dist-upgrade").stdout
 
-    assert ubuntu.run("/srv/bawn/install", "--uninstall").returncode == 0
+    assert ubuntu.run("/srv/lab/bawn/install", "--uninstall").returncode == 0
     assert ubuntu.run("ls", "/etc/apt/sources.list.d", "/etc/apt/preferences.d").stdout.split() == [
         "/etc/apt/preferences.d:", "/etc/apt/sources.list.d:", "lab.sources",
     ]  # fmt: skip
@@ -181,12 +181,12 @@ def test_a_newer_runsc_and_nothing_else_of_a_newer_release(ubuntu: System) -> No
 
 @pytest.mark.parametrize("there", [True, False], ids=["without-runsc", "no-such-suite"])
 def test_a_newer_release_without_one_is_told(ubuntu: System, there: bool) -> None:
-    archive = ubuntu.root / "srv/archive"
+    archive = ubuntu.root / "srv/lab/archive"
     shutil.rmtree(archive / "dists/resolute")
     if there:
         suite(archive, "resolute", {"main": [], "universe": [package(archive, "bawn-lab", "3", b"")]})
     assert ubuntu.run("sh", "-c", OLD_AT_HAND).returncode == 0
-    done = ubuntu.run("/srv/bawn/install")
+    done = ubuntu.run("/srv/lab/bawn/install")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "put a release of gVisor at /usr/local/bin/runsc" in done.stderr
     if there:

@@ -94,6 +94,16 @@ def test_a_time_out_that_is_none(person: Person, work: Path, value: str) -> None
     assert "--timeout" in done.stderr
 
 
+def test_one_file_for_both_outputs_keeps_their_order(person: Person, work: Path) -> None:
+    os.chown(person.make(work / "log", ""), person.uid, person.gid)
+    say = "for n in $(seq 200); do echo out $n; echo err $n >&2; done"
+    subprocess.run(["sh", "-c", f"{BAWN} run -q -- sh -c '{say}' >log 2>&1"], cwd=work,
+                   env=person.environment(), user=person.uid, group=person.gid, extra_groups=[],
+                   check=True)  # fmt: skip
+    expected = [f"{stream} {n}" for n in range(1, 201) for stream in ("out", "err")]
+    assert (work / "log").read_text().splitlines() == expected
+
+
 def test_what_is_behind_stdout_cannot_be_truncated(person: Person, work: Path) -> None:
     """A regular file stays with bawn; the box gets a pipe."""
     os.chown(person.make(work / "log", "earlier\n"), person.uid, person.gid)

@@ -22,7 +22,9 @@ class Stdio:
         if _regular(0) and os.lseek(0, 0, os.SEEK_CUR) != 0:
             self._copy(0, into_box=True)
         for fd in (1, 2):
-            if _regular(fd):
+            if fd == 2 and 1 in self.files and os.path.sameopenfile(1, 2):
+                self.files[2] = os.dup(self.files[1])  # `>log 2>&1`: one pipe keeps the order
+            elif _regular(fd):
                 self._copy(fd, into_box=False)
         return self
 
