@@ -75,7 +75,7 @@ with Lab() as lab:
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    need("ip", "nft", "nsenter", "openssl", "sysctl")
+    need("ip", "nft", "nsenter", "openssl")
     with Lab() as made:
         yield made
 
@@ -153,7 +153,7 @@ def traces(pid: int) -> set[str]:
 
 
 def test_fast_several_and_gone() -> None:
-    need("ip", "nft", "nsenter", "openssl", "sysctl")
+    need("ip", "nft", "nsenter", "openssl")
     before, times = traces(os.getpid()), []
     with Lab() as one:
         started = time.monotonic()
@@ -168,7 +168,7 @@ def test_fast_several_and_gone() -> None:
 
 
 def test_what_a_killed_lab_left_is_removed_by_the_next() -> None:
-    need("ip", "nft", "nsenter", "openssl", "sysctl")
+    need("ip", "nft", "nsenter", "openssl")
     child = subprocess.Popen([sys.executable, "-c", KEEP], stdout=subprocess.PIPE, text=True)
     assert child.stdout
     name = child.stdout.readline().strip()

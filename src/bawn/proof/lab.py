@@ -23,6 +23,7 @@ from bawn.typed import Any, NamedTuple
 TIMEOUT = 20.0  # seconds for one tool
 _PREFIX = "bawn-proof"
 _NETNS = "/run/netns"
+_FORWARD = "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"
 _SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -116,8 +117,7 @@ class Lab:
             _ip(name, "link set lo up", *addresses, f"link set {device} up", *routes)
         own = [address for host in world.HOSTS for address in host.addresses]
         _ip(self.world, *(f"address add {a} dev lo nodad" for a in own))
-        forward = ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
-        _tool(*self.inside("sysctl", "--quiet", "--write", *forward))
+        _tool(*self.inside("sh", "-ec", _FORWARD))
         _tool(*_in(self.world, "nft", "--file", "-"), input=_counters().encode())
 
     def _serve(self) -> None:
