@@ -99,7 +99,9 @@ class Lab:
         make = ("openssl", "req", "-x509", "-nodes", "-days", "2", "-newkey", "ec",
                 "-pkeyopt", "ec_paramgen_curve:P-256")  # fmt: skip
         at = self.directory
-        _tool(*make, "-subj", "/CN=bawn lab", "-keyout", f"{at}/ca.key", "-out", f"{at}/ca.pem")
+        # Strict clients (Python 3.13) want to read that a CA may sign (RFC 5280 4.2.1.3).
+        _tool(*make, "-subj", "/CN=bawn lab", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
+              "-keyout", f"{at}/ca.key", "-out", f"{at}/ca.pem")  # fmt: skip
         names = ",".join(f"DNS:{name}" for name in world.TLS_NAMES)
         _tool(*make, "-CA", f"{at}/ca.pem", "-CAkey", f"{at}/ca.key", "-subj", "/CN=bawn lab server",
               "-addext", f"subjectAltName={names}", "-addext", "basicConstraints=critical,CA:FALSE",
