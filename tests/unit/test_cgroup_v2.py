@@ -1,13 +1,20 @@
 """Control groups, version 2: what is written where (a plain directory stands in for the kernel's)."""
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from bawn.effects import cgroup
+from bawn.effects import cgroup, gvisor, sweep
+from bawn.effects.names import run_paths
+from bawn.evidence.events import Silent
 from bawn.facts import host
+from bawn.facts.model import Facts
 from bawn.plan.model import LimitPlan
 from tests.unit.docker_world import PLAN
+from tests.unit.test_presets import HOST
 
 LIMITS = tuple(
     LimitPlan(limit.name, limit.value, "cgroup" if limit.name in ("memory", "cpus", "pids") else "bawn", True)
@@ -52,3 +59,31 @@ def test_what_can_be_had(tmp_path: Path, uid: int, top: bool, holds: tuple[str, 
     version, roots = host.cgroups(mountinfo, "0::/system.slice/bawn.service\n", uid)
     assert version == 2
     assert sorted(roots) == sorted((controller, str(tmp_path)) for controller in holds)
+
+
+def test_sweep_finds_a_group_that_was_made_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run below `user@UID.service` that was killed; then `bawn sweep` in a login session of the same user,
+    to whom nothing is delegated there. Seen on Debian 13: "swept", and the group stayed for ever."""
+    run_id, runtime = "0123456789abcdef0", str(tmp_path / "run")
+    paths = run_paths(runtime, run_id)
+    group = tmp_path / "user@1000.service/bawn" / run_id
+    host_fact = HOST._replace(cgroup=2, cgroup_roots=(("memory", str(group.parents[1])),))
+    facts = cast(Facts, SimpleNamespace(runtime=runtime, host=host_fact))
+
+    class Killed(BaseException):
+        """bawn ends here, and tidies nothing."""
+
+    def killed(*_: object) -> None:
+        group.mkdir(parents=True)
+        raise Killed
+
+    monkeypatch.setattr(gvisor, "write_files", lambda *_: None)
+    monkeypatch.setattr(cgroup, "make", killed)
+    monkeypatch.setattr(gvisor, "close_run", lambda _, lock: os.close(lock))
+    with pytest.raises(Killed):
+        gvisor.run(PLAN._replace(limits=LIMITS), facts, run_id, tty=False, secrets={}, observer=Silent())
+    assert group.exists()
+    assert sweep.sweep(runtime, host_fact._replace(cgroup_roots=())) == ((run_id,), ())
+    assert not group.exists() and not os.path.exists(paths.directory)

@@ -13,7 +13,7 @@ import time
 
 from bawn import box
 from bawn.effects import cgroup, process, rootfs
-from bawn.effects.names import RunPaths, run_paths
+from bawn.effects.names import RunPaths, cgroup_of, run_paths
 from bawn.effects.outcome import TIMEOUT, Outcome
 from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
@@ -44,6 +44,9 @@ def run(
     groups = cgroup.Cgroups(facts.host.cgroup, ())
     try:
         write_files(plan, facts, paths, tty, secrets, observer)
+        # Before they are made: `sweep` may stand in another tree of v2, and see other groups than this run.
+        made = {cgroup_of(root, run_id): None for _, root in facts.host.cgroup_roots}
+        write(paths.groups, "\n".join(made).encode(errors="surrogateescape"), 0o600)
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
         argv = launch_argv(plan, facts, paths, groups, run_id, tty)
         started = time.monotonic()

@@ -32,10 +32,8 @@ def sweep(runtime: str, host: HostFact) -> Swept:
         if lock is None:
             continue
         try:
-            left = [
-                path for _, root in host.cgroup_roots if not remove_directory(path := cgroup_of(root, run_id))
-            ]
             paths = run_paths(runtime, run_id)
+            left = [path for path in _groups(paths.groups, run_id, host) if not remove_directory(path)]
             if os.path.exists(paths.docker):
                 left += _container(paths.docker, run_id)
             if not left:
@@ -48,6 +46,16 @@ def sweep(runtime: str, host: HostFact) -> Swept:
         finally:
             os.close(lock)
     return Swept(tuple(gone), tuple(stuck))
+
+
+def _groups(record: str, run_id: str, host: HostFact) -> list[str]:
+    """The groups that the run wrote down. In v2 what is delegated differs from process to process, so that
+    this one's own view says nothing of that run's; it counts for a run that wrote nothing down."""
+    try:
+        with open(record, errors="surrogateescape") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return list(dict.fromkeys(cgroup_of(root, run_id) for _, root in host.cgroup_roots))
 
 
 def _container(mark: str, run_id: str) -> list[str]:
