@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from bawn.effects import cgroup, gvisor, sweep
+from bawn.effects import cgroup, docker_cgroup, gvisor, sweep
 from bawn.effects.names import run_paths
 from bawn.evidence.events import Silent
 from bawn.facts import host
@@ -87,3 +87,13 @@ def test_sweep_finds_a_group_that_was_made_from_elsewhere(
     assert group.exists()
     assert sweep.sweep(runtime, host_fact._replace(cgroup_roots=())) == ((run_id,), ())
     assert not group.exists() and not os.path.exists(paths.directory)
+
+
+def test_docker_with_the_systemd_driver() -> None:
+    """Captured on Debian 13, kernel 6.12, docker 26.1: one group, of systemd's scope for the container."""
+    scope = "system.slice/docker-5084690517cee257076b3e32f6b2e7d16b3f33c93e160f521c79a57e392a509f.scope"
+    mountinfo = (
+        "32 24 0:27 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:8 "
+        "- cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n"
+    )
+    assert docker_cgroup.limiting(f"0::/{scope}\n", mountinfo) == [("", f"/sys/fs/cgroup/{scope}")]
