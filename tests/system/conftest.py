@@ -7,6 +7,7 @@ a failure.
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -152,3 +153,30 @@ def processes(word: str) -> Sequence[str]:
             if word in line:
                 found.append(f"{entry.name} {line}")
     return found
+
+
+def sandbox_of(bawn: int) -> int:
+    """The Sentry's process below a running `bawn run` of engine gvisor."""
+    queue = [bawn]
+    while queue:
+        pid = queue.pop()
+        if b"runsc-sandbox" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]:
+            return pid
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            queue += map(int, (task / "children").read_text().split())
+    raise AssertionError("no Sentry")
+
+
+def starve(sandbox: int) -> None:
+    """Stops a Sentry and lets the kernel kill something in its memory group: what a box looks like
+    whose Sentry does not end when its stub was killed."""
+    from bawn.effects.docker_cgroup import limiting
+
+    groups = Path(f"/proc/{sandbox}/cgroup").read_text()
+    found = limiting(groups, Path("/proc/self/mountinfo").read_text())
+    memory = next(path for controller, path in found if controller in ("memory", ""))
+    os.kill(sandbox, signal.SIGSTOP)
+    eat = "b = []\nfor _ in range(1024): b.append(b'x' * (1 << 20))"
+    script = f'echo $$ > {memory}/cgroup.procs && exec python3 -c "$0"'
+    done = subprocess.run(["sh", "-c", script, eat], check=False, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done

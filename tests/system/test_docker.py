@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.system.conftest import BAWN, Person, need, policy, processes, record
+from tests.system.conftest import BAWN, Person, need, policy, processes, record, starve
 from tests.system.lab import IMAGE, Lab, runsc_of
 from tests.system.meddler import Change, Meddler
 from tests.system.packages import NPM_TEST, PYTEST, give, npm_was_tested
@@ -119,6 +120,29 @@ def test_time_out(lab: Lab, person: Person, work: Path) -> None:
     nothing_left(lab)
 
 
+def test_time_out_of_a_sentry_that_hangs(lab: Lab, person: Person, work: Path) -> None:
+    """docker asks runsc to pass the signal on, and runsc waits for the Sentry."""
+    words = (
+        "--engine",
+        "docker",
+        "--image",
+        IMAGE,
+        "--timeout",
+        "3s",
+        "--",
+        "sh",
+        "-c",
+        "echo begun; sleep 60",
+    )
+    child = person.start("run", *words, cwd=work, env=person.environment(**lab.environment))
+    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+    made = json.loads(lab.docker("inspect", lab.docker("ps", "--quiet").stdout.strip()).stdout)
+    os.kill(made[0]["State"]["Pid"], signal.SIGSTOP)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 124, err
+    nothing_left(lab)
+
+
 def test_memory_twice_the_cap(lab: Lab, person: Person, work: Path) -> None:
     policy(work, '[profile.default]\nlimits = { memory = "300MiB" }\n', person)
     eat = "b = []\nfor _ in range(600): b.append(b'x' * (1 << 20))\nprint('all of it')"
@@ -126,6 +150,20 @@ def test_memory_twice_the_cap(lab: Lab, person: Person, work: Path) -> None:
     assert done.returncode == 137, done
     assert "memory limit" in done.stderr
     assert "all of it" not in done.stdout
+
+
+def test_a_kill_that_the_sentry_outlives_ends_the_run(lab: Lab, person: Person, work: Path) -> None:
+    policy(work, '[profile.default]\nlimits = { memory = "300MiB" }\n', person)
+    words = ("--engine", "docker", "--image", IMAGE, "--", "sh", "-c", "echo begun; sleep 60")
+    child = person.start("run", *words, cwd=work, env=person.environment(**lab.environment))
+    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+    made = json.loads(lab.docker("inspect", lab.docker("ps", "--quiet").stdout.strip()).stdout)
+    starve(made[0]["State"]["Pid"])
+    start = time.monotonic()
+    _, err = child.communicate(timeout=30)
+    assert time.monotonic() - start < 8
+    assert child.returncode == 137 and "memory limit" in err, err
+    nothing_left(lab)
 
 
 def test_a_fork_bomb_stops_and_node_starts(lab: Lab, person: Person, work: Path) -> None:

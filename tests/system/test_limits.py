@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.conftest import Person, need, policy, record
+from tests.system.conftest import Person, need, policy, record, sandbox_of, starve
 
 pytestmark = pytest.mark.system
 
@@ -21,6 +21,21 @@ def test_memory_twice_the_cap_dies_and_is_reported(person: Person, work: Path) -
     ended = record(done.stderr)
     assert ended["reason"] == "memory"
     assert ended["limits_hit"] == ["memory"]
+
+
+def test_a_kill_that_the_sentry_outlives_ends_the_run(users: dict[str, Person]) -> None:
+    """Seen once: the kernel had killed the box's stub, the Sentry stayed, and the run with it."""
+    root = users["root"]
+    work = root.make(root.home / "outlives")
+    policy(work, '[profile.default]\nlimits = { memory = "200MiB" }\n', root)
+    child = root.start("run", "--json", "--", "sh", "-c", "echo begun; sleep 60", cwd=work)
+    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+    starve(sandbox_of(child.pid))
+    start = time.monotonic()
+    _, err = child.communicate(timeout=20)
+    assert time.monotonic() - start < 4
+    assert child.returncode == 137, err
+    assert record(err)["reason"] == "memory"
 
 
 def test_memory_below_the_cap_lives(person: Person, work: Path) -> None:

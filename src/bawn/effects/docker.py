@@ -5,7 +5,7 @@
 The client is the child and has bawn's stdio. PID 1 waits: only when `docker inspect` has been
 compared with the plan, both ways, bawn gives it the word, while runsc still starts (comparing
 between `docker create` and `docker start` costs a second client, 10 to 40 ms). Limits hit are read from the
-container's own control groups while it lives.
+container's own control groups while it lives; what the kernel killed for memory ends the run.
 """
 
 import os
@@ -21,7 +21,7 @@ from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
 from bawn.effects.signals import Caught, Signals
 from bawn.effects.terminal import Terminal
 from bawn.effects.watch import Watch
-from bawn.errors import BawnError, EngineError
+from bawn.errors import BawnError, EngineError, HostError
 from bawn.evidence.events import Observer
 from bawn.facts.model import DockerFact, Facts
 from bawn.plan.docker import GO, OWN, Files, docker_argv
@@ -31,6 +31,8 @@ from bawn.plan.runtime_args import faults
 
 GRACE = 1.0  # seconds between the polite and the final end, at a time-out
 HANGUP_GRACE = 10.0  # the same where a person or a supervisor sent SIGTERM or SIGHUP
+KILL = 2.0  # seconds for docker to pass the final signal on: runsc waits for a Sentry that hangs
+LOOK = 0.5  # seconds between two looks at what the kernel has killed (sampler.py says why)
 LAST = 5.0  # seconds for docker to end what it was told to kill
 _APPEARED = "a masked name appeared on the host: "
 _NOT_PLANNED = "docker did not make the container as planned; it was ended before its command began:\n  "
@@ -133,11 +135,15 @@ class _Box:
             if source.fileno() >= 0:
                 self._poller.register(source.fileno(), select.POLLIN)
         while True:
-            left = max(0.0, self._deadline - time.monotonic())
+            left = min(LOOK, max(0.0, self._deadline - time.monotonic()))
             ready = {fd for fd, _ in self._poller.poll(left * 1000 + 1)}
             if self._reason != "mask" and (hit := self._watch.hit()):
                 self._notes = (_APPEARED + hit,)
                 self._end("mask", signal.SIGKILL)
+            if self._gauge and not ready:
+                self._gauge.sample()
+            if self._reason == "exit" and self._killed():
+                self._end("memory", signal.SIGKILL)
             if self._gauge and self._gauge.fd in ready:
                 self._gauge.sample()
                 self._poller.unregister(self._gauge.fd)
@@ -196,6 +202,11 @@ class _Box:
             if self._gauge.fd >= 0:
                 self._poller.register(self._gauge.fd, select.POLLIN)
 
+    def _killed(self) -> bool:
+        """The kernel has killed something of the running container for memory."""
+        hit = self._gauge.result()[1] if self._gauge else ()
+        return self._exit < 0 and (self._oom or "memory" in hit)
+
     def _caught(self, caught: Caught) -> None:
         """A signal for the box. Of a terminal's the client has its own copy, and passes it on."""
         again = caught.number == self._signal == signal.SIGINT
@@ -227,7 +238,13 @@ class _Box:
         self._reason = reason if self._reason == "exit" else self._reason
         self._steps = self._steps[self._steps.index(number) + 1 :] if number in self._steps else []
         self._deadline = time.monotonic() + (GRACE if number == signal.SIGTERM else LAST)
-        if not docker_api.kill(self._socket, self._name, number) and not self._running:
+        try:
+            sent = docker_api.kill(self._socket, self._name, number, KILL)
+        except HostError:  # late: the kernel is asked itself
+            sent = number != signal.SIGKILL
+        if not sent and self._running:
+            docker_api.end_leftovers(self._id)
+        elif not sent:
             self._kill_client()
 
     def _kill_client(self) -> None:

@@ -80,10 +80,10 @@ def image(socket: str, name: str) -> dict[str, Any] | None:
     return _get(socket, f"/images/{unix_http.quote(name)}/json")
 
 
-def kill(socket: str, name: str, number: int) -> bool:
-    """Sends a signal to the container's first process; False where nothing runs. Raises HostError,
-    EngineError."""
-    answer = unix_http.ask(socket, "POST", f"/containers/{name}/kill?signal={int(number)}")
+def kill(socket: str, name: str, number: int, timeout: float = 10.0) -> bool:
+    """Sends a signal to the container's first process, within `timeout` seconds; False where nothing
+    runs. Raises HostError, EngineError."""
+    answer = unix_http.ask(socket, "POST", f"/containers/{name}/kill?signal={int(number)}", timeout)
     if answer.status not in (204, 404, 409):
         raise EngineError(f"docker answered {answer.status} to kill: {_message(answer.body)}")
     return answer.status == 204
@@ -102,7 +102,8 @@ def remove(socket: str, name: str) -> None:
 
 
 def end_leftovers(container: str) -> None:
-    """Ends runsc's processes of one container: a failed start leaves them behind, burning CPU.
+    """Ends runsc's processes of one container: a failed start leaves them behind, burning CPU, and
+    a Sentry that hangs does not answer docker.
 
     Both kinds carry the full id in their command line: the sandbox as a word, the file server in
     the path of its bundle. Then the control groups that they held open can go.

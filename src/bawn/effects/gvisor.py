@@ -50,7 +50,7 @@ def run(
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
         argv = launch_argv(plan, facts, paths, groups, run_id, tty)
         started = time.monotonic()
-        status, reason, peak, begun = _supervise(plan, argv, tty)
+        status, reason, peak, begun = _supervise(plan, argv, groups, tty)
         duration = int((time.monotonic() - started) * 1000)
         used = cgroup.usage(groups)
         return _outcome(paths, status, reason, duration, used, peak, begun)
@@ -221,7 +221,7 @@ def launch_argv(
     ]  # fmt: skip
 
 
-def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int, bool]:
+def _supervise(plan: Plan, argv: list[str], groups: cgroup.Cgroups, tty: bool) -> tuple[int, str, int, bool]:
     """Starts the cage and waits for its end; (exit status, reason, sampled peak in bytes, whether the
     command began)."""
     # Blocked before the start, so that none is lost between start and wait.
@@ -236,7 +236,7 @@ def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int, b
             child = process.spawn(argv, process.tool_environment(), files, group=not tty)
             stdio.started()
             _unpin(affinity)
-            ended = _wait(plan, child, watched, tty)
+            ended = _wait(plan, child, groups, watched, tty)
         try:
             return *ended, os.read(reader, 1) == b"s"
         except BlockingIOError:
@@ -248,9 +248,11 @@ def _supervise(plan: Plan, argv: list[str], tty: bool) -> tuple[int, str, int, b
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _wait(plan: Plan, child: int, watched: set[signal.Signals], tty: bool) -> tuple[int, str, int]:
+def _wait(
+    plan: Plan, child: int, groups: cgroup.Cgroups, watched: set[signal.Signals], tty: bool
+) -> tuple[int, str, int]:
     """Passes signals on, keeps the limits that only bawn can, and reaps."""
-    sampler = Sampler(child, plan.limit("memory"))
+    sampler = Sampler(child, plan.limit("memory"), groups)
     deadline = time.monotonic() + plan.limit("time").value
     reason = "exit"
     while True:
