@@ -297,13 +297,14 @@ def test_a_secret_is_in_no_command_line(lab: Lab, person: Person, work: Path) ->
 def test_killed_bawn_and_its_guardian(lab: Lab, person: Person, work: Path, after: float) -> None:
     """Even then the next start finds and removes what is left."""
     child = person.start("run", "-q", "--engine", "docker", "--image", IMAGE, "--", "sleep", "60", cwd=work,
-                         env=person.environment(**lab.environment))  # fmt: skip
+                         env=person.environment(**lab.environment), stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     time.sleep(after)
     child.kill()
     for line in processes("bawn-guardian"):
         if str(lab.socket) in line:
             os.kill(int(line.split()[0]), signal.SIGKILL)
-    child.communicate()
+    child.wait()
     time.sleep(1.5)  # the client may still be about to make its container
     done = run(lab, person, work, "-q", "--", "true")
     assert done.returncode == 0, done.stderr
