@@ -63,6 +63,7 @@ else:
             for number, field in enumerate(fields):
                 body[field] = _tuplegetter(number, "")
             body |= {"__slots__": (), "_fields": fields, "_field_defaults": defaults}
+            body["__match_args__"] = fields
             return type.__new__(type, name, (_Value,), body)
 
     _Base = type.__new__(_Meta, "_Base", (), {})

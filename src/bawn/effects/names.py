@@ -28,6 +28,7 @@ class RunPaths(NamedTuple):
     log: str  # runsc's own log
     own: str  # engine docker: what the box sees of bawn's own (PID 1, the seed, the word to begin)
     groups: str  # the control groups of the run, one path a line: where `sweep` finds them
+    way: str  # the way out: its two sockets
     docker: str  # engine docker: the socket of its daemon, and the container's id once there is one
 
 
@@ -38,7 +39,7 @@ def run_paths(runtime: str, run_id: str) -> RunPaths:
         base,
         *(f"{base}/{name}" for name in (
             "lock", "config.json", "rootfs", "state", "cage", "m", "empty", "empty.d", "seed", "runsc.log",
-            "own", "groups", "docker",
+            "own", "groups", "way", "docker",
         )),
     )  # fmt: skip
 

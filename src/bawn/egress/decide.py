@@ -89,6 +89,15 @@ def decide_authority(ruleset: Ruleset, text: str, default: int = 0) -> Decision:
     return decide(ruleset, authority.host, authority.port)
 
 
+def listed_ports(ruleset: Ruleset, host_text: str) -> tuple[int, ...]:
+    """Every port at which `decide` allows the host."""
+    name = hosts.normalise(host_text).name
+    ports: set[int] = set()
+    for table, key in _places(name):
+        ports.update((ruleset.exact if table == "exact" else ruleset.below).get(key, ()))
+    return tuple(port for port in sorted(ports) if decide(ruleset, host_text, port).allowed)
+
+
 def judge(ruleset: Ruleset, decision: Decision, addresses: Iterable[str]) -> Judged:
     """Every address that DNS gave for the name of an allowed `decision`, in DNS's own order."""
     if not decision.allowed:

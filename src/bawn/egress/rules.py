@@ -1,7 +1,8 @@
 """Every outcome of a decision: what it is called and what to do about it. BWN8xx.
 
 `docs/egress.md` shows this table (a test holds it to it). 80x and 81x are decided on the name, before
-any DNS; 82x on the addresses that DNS gave; 83x on the TLS hello.
+any DNS; 82x on the addresses that DNS gave; 83x on the TLS hello; 84x on an HTTP
+request; 850 is no denial: the host was dialled, and did not answer.
 """
 
 from bawn.typed import NamedTuple
@@ -32,6 +33,7 @@ RULES: dict[str, Rule] = {
     ),
     "BWN822": Rule("the name leads nowhere: DNS gave no address", "look at the name, and at the host's DNS"),
     "BWN823": Rule("DNS gave something that is no address", "look at the host's resolver"),
+    "BWN824": Rule("DNS did not answer", "look at the host's resolver, and try again"),
     "BWN830": Rule("the TLS hello names another host than was asked for", "ask for the host that is meant"),
     "BWN831": Rule("the TLS hello names no host", "use a client that sends SNI (RFC 6066 3)"),
     "BWN832": Rule(
@@ -41,4 +43,10 @@ RULES: dict[str, Rule] = {
     "BWN833": Rule("the port is for TLS, and the client does not speak it", "speak TLS there"),
     "BWN834": Rule("a TLS hello that breaks the protocol, or is too long", "use another client"),
     "BWN835": Rule("the TLS hello did not come to its end in time", "try again"),
+    "BWN840": Rule("a request that breaks HTTP", "use another client"),
+    "BWN841": Rule("Host names another host than was asked for", "ask for the host that is meant"),
+    "BWN842": Rule("a body whose length can be read in two ways", "use another client"),
+    "BWN843": Rule("a request of a form that is not taken here", "CONNECT host:port, or http://host/path"),
+    "BWN844": Rule("the request did not come to its end in time", "try again"),
+    "BWN850": Rule("the host does not answer", "look at the host, and at this machine's network"),
 }

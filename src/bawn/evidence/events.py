@@ -35,6 +35,27 @@ class Ended(NamedTuple):
     notes: tuple[str, ...]
 
 
+class Passage(NamedTuple):
+    """One decision on the way out. `verdict`: allowed, denied, or failed where the host did not answer."""
+
+    run: str
+    time: str  # UTC, of the decision where it denies, else of the end
+    profile: str
+    way: str  # connect, transparent, http, resolve
+    verdict: str
+    rule: str
+    name: str
+    port: int
+    address: str  # the one dialled; "" where none was
+    reason: str
+    by: str  # the line of policy that allows it
+    fix: str  # the line that would
+    sent: int  # bytes from the box
+    received: int
+    duration_ms: int
+    how: str  # closed, failed, idle; drained at the end of the run; "" where nothing was opened
+
+
 class Observer(Protocol):
     """Where progress goes. Implementations must not raise."""
 

@@ -110,6 +110,19 @@ class Identity(NamedTuple):
     rootless: bool  # True: the box is made in the invoker's own user namespace
 
 
+class EgressPlan(NamedTuple):
+    """The way out: what passes, and where it never leads. `allow` is (pattern, line of policy), `deny`
+    (network, what it is); the host's own addresses come to it at the run."""
+
+    mode: Egress
+    allow: tuple[tuple[str, str], ...] = ()
+    deny: tuple[tuple[str, str], ...] = ()
+
+    def describe(self) -> str:
+        hosts = " ".join(pattern for pattern, _ in self.allow) or "nothing"
+        return self.mode if self.mode == "none" else f"{self.mode}: {hosts}"
+
+
 class Plan(NamedTuple):
     """What one run will do. It holds no secret value, no run id, no time."""
 
@@ -126,7 +139,7 @@ class Plan(NamedTuple):
     identity: Identity
     command: tuple[str, ...]
     workdir: str
-    egress: Egress
+    egress: EgressPlan
     binds: tuple[Bind, ...]  # in mount order: a parent always before its children
     tmpfs: tuple[Tmpfs, ...]
     guards: tuple[Guard, ...]

@@ -1,0 +1,1 @@
+"""Bytes in, bytes out of the way out: no socket, no clock."""
