@@ -662,8 +662,10 @@ int main(int argc, char **argv)
 	if (!table || !listener || head_time <= 0 || idle_time <= 0 ||
 	    epoll_ctl(queue, EPOLL_CTL_ADD, control, &orders) != 0)
 		return 2;
-	for (int i = 0; i < listeners; i++)
+	for (int i = 0; i < listeners; i++) {
 		listener[i] = atoi(argv[6 + i]);
+		fcntl(listener[i], F_SETFL, O_NONBLOCK);
+	}
 	for (int64_t looked = clock_now = now();;) {
 		watch_listeners();
 		int got = epoll_wait(queue, events, EVENTS, TICK);
