@@ -6,10 +6,16 @@
 set -eu
 cd "$(dirname "$0")"
 mkdir -p bin
-for name in init launch; do
-    [ "bin/$name" -nt "$name.c" ] && [ "bin/$name" -nt build.sh ] && continue
-    # shellcheck disable=SC2086  # lists of words
+# NAME FILE...: the program, and what it is made of.
+build() {
+    name=$1
+    shift
+    # shellcheck disable=SC2012  # our own names
+    [ "$(ls -t "bin/$name" build.sh ./*.h "$@" 2>/dev/null | head -n 1)" = "bin/$name" ] && return
+    # shellcheck disable=SC2086  # a list of words
     ${CC:-cc} -static -Os -s -std=gnu11 -Wall -Wextra -Werror -fstack-protector-strong \
-        -D_FORTIFY_SOURCE=2 ${CFLAGS:-} -o "bin/.$name" "$name.c"
+        -D_FORTIFY_SOURCE=2 ${CFLAGS:-} -o "bin/.$name" "$@"
     mv "bin/.$name" "bin/$name"
-done
+}
+build init init.c way.c wire.c
+build launch launch.c
