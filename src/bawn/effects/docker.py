@@ -40,9 +40,11 @@ _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 def run(
-    plan: Plan, facts: Facts, run_id: str, *, tty: bool, secrets: dict[str, str], observer: Observer
-) -> Outcome:
-    """Runs the plan to its end. Raises HostError or EngineError when the container could not be
+    plan: Plan, facts: Facts, run_id: str, *, tty: bool, secrets: dict[str, str], observer: Observer,
+    way: str = "",
+) -> Outcome:  # fmt: skip
+    """Runs the plan to its end. `way` is the host directory that holds the proxy's socket, for a box with
+    a way out. Raises HostError or EngineError when the container could not be
     started or is not as planned; nothing is left then."""
     docker = facts.docker
     assert docker is not None, "the caller refuses a docker plan without its facts"
@@ -52,7 +54,7 @@ def run(
     lock = gvisor.open_run(paths)
     clean = True
     try:
-        files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime), secrets)
+        files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime), secrets, way)
         words, env = client(docker, paths)
         undo = process.Guardian([*words, "rm", "--force", name], env)
         with undo, Watch(plan.guards, known) as watch, docker_api.Events(socket, name) as events:

@@ -24,7 +24,7 @@ from bawn.evidence.events import Observer
 from bawn.facts.model import Facts
 from bawn.plan import oci
 from bawn.plan.agent import tail_of
-from bawn.plan.model import Plan
+from bawn.plan.model import Plan, Way
 from bawn.typed import Any
 
 GRACE = 1.0  # seconds between the polite and the final end, at a time-out
@@ -33,9 +33,11 @@ NOW = signal.SIGRTMAX  # to launch.c: end the whole namespace
 
 
 def run(
-    plan: Plan, facts: Facts, run_id: str, *, tty: bool, secrets: dict[str, str], observer: Observer
-) -> Outcome:
-    """Runs the plan to its end. stdio is bawn's own.
+    plan: Plan, facts: Facts, run_id: str, *, tty: bool, secrets: dict[str, str], observer: Observer,
+    way: str = "",
+) -> Outcome:  # fmt: skip
+    """Runs the plan to its end. stdio is bawn's own. `way` is the host directory that holds the proxy's
+    socket, for a box with a way out.
 
     Raises HostError or EngineError when the box could not be started; nothing is left then.
     """
@@ -43,12 +45,12 @@ def run(
     lock = open_run(paths)
     groups = cgroup.Cgroups(facts.host.cgroup, ())
     try:
-        write_files(plan, facts, paths, tty, secrets, observer)
+        write_files(plan, facts, paths, tty, secrets, observer, way)
         # Before they are made: `sweep` may stand in another tree of v2, and see other groups than this run.
         made = {cgroup_of(root, run_id): None for _, root in facts.host.cgroup_roots}
         write(paths.groups, "\n".join(made).encode(errors="surrogateescape"), 0o600)
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
-        argv = launch_argv(plan, facts, paths, groups, run_id, tty)
+        argv = launch_argv(plan, facts, paths, groups, run_id, tty, bool(way))
         started = time.monotonic()
         status, reason, peak, begun = _supervise(plan, argv, groups, tty)
         duration = int((time.monotonic() - started) * 1000)
@@ -91,13 +93,15 @@ def close_run(paths: RunPaths, lock: int) -> None:
 
 
 def write_files(
-    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str], observer: Observer
-) -> None:
+    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str], observer: Observer,
+    way: str = "",
+) -> None:  # fmt: skip
     """Writes config.json, what covers masked names, the cage's records and the home seed."""
     image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname, observer)
     seed = paths.seed if write_seed(plan, paths.seed, secrets) else ""
     init = rootfs.program(facts.runtime)
-    own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed))
+    out = write_way(paths, way)
+    own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed, out))
     write(paths.empty, b"", 0o444)
     os.mkdir(paths.empty_directory, 0o555)
     config = oci.bundle(
@@ -109,6 +113,7 @@ def write_files(
         seed=seed,
         tty=tty,
         secrets=secrets,
+        way=out,
     )
     records = place_binds(config["mounts"], paths.places, plan.identity.rootless)
     if not plan.identity.rootless:
@@ -116,6 +121,16 @@ def write_files(
     records += masks(plan, paths)
     write(paths.cage, "\0".join([*records, ""]).encode(errors="surrogateescape"), 0o600)
     write(paths.config, json.dumps(config).encode(), 0o600)
+
+
+def write_way(paths: RunPaths, directory: str) -> Way | None:
+    """What the box is shown of the way out that lies in `directory`; None for none."""
+    if not directory:
+        return None
+    from bawn.plan.way import RESOLVER
+
+    write(paths.resolver, RESOLVER.encode(), 0o444)
+    return Way(directory, paths.resolver)
 
 
 def place_binds(mounts: list[dict[str, Any]], places: str, rootless: bool) -> list[str]:
@@ -205,8 +220,9 @@ def read_credential(path: str) -> bytes:
 
 
 def launch_argv(
-    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str, tty: bool
-) -> list[str]:
+    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str, tty: bool,
+    way: bool = False,
+) -> list[str]:  # fmt: skip
     """The argv of the cage and of runsc in it. It holds no secret."""
     joined = [word for path in groups.procs for word in ("-c", path)]
     user = ["-u", f"{facts.host.uid}:{facts.host.gid}"] if plan.identity.rootless else []
@@ -215,7 +231,7 @@ def launch_argv(
     late += ["-t"] if tty else []
     return [
         box.LAUNCH, *joined, *user, *late, "--",
-        *runsc, *oci.flags(plan),
+        *runsc, *oci.flags(plan, way),
         "run", *(f"--pass-fd={fd}:{fd}" for fd in (oci.CONTROL, oci.REPORT)),
         f"--bundle={paths.directory}", run_id,
     ]  # fmt: skip

@@ -29,6 +29,7 @@ class RunPaths(NamedTuple):
     own: str  # engine docker: what the box sees of bawn's own (PID 1, the seed, the word to begin)
     groups: str  # the control groups of the run, one path a line: where `sweep` finds them
     docker: str  # engine docker: the socket of its daemon, and the container's id once there is one
+    resolver: str  # the resolv.conf of a box with a way out
 
 
 def run_paths(runtime: str, run_id: str) -> RunPaths:
@@ -38,7 +39,7 @@ def run_paths(runtime: str, run_id: str) -> RunPaths:
         base,
         *(f"{base}/{name}" for name in (
             "lock", "config.json", "rootfs", "state", "cage", "m", "empty", "empty.d", "seed", "runsc.log",
-            "own", "groups", "docker",
+            "own", "groups", "docker", "resolv.conf",
         )),
     )  # fmt: skip
 

@@ -110,6 +110,13 @@ class Identity(NamedTuple):
     rootless: bool  # True: the box is made in the invoker's own user namespace
 
 
+class Way(NamedTuple):
+    """What lies on the host for the one way out of a run (plan.way)."""
+
+    directory: str  # holds proxy.sock, and no other socket
+    resolver: str  # the file that the box sees as its resolv.conf
+
+
 class Plan(NamedTuple):
     """What one run will do. It holds no secret value, no run id, no time."""
 
