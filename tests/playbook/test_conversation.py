@@ -76,7 +76,8 @@ def test_tls_denied(hello: bytes, rule: str) -> None:
 
 @pytest.mark.parametrize("target", [
     "other.test:443", "notallowed.test:443", "allowed.test.other.test:443", "allowed.test:444",
-    "allowed.test", "allowed.test:0", "allowed.test:65536", "allowed.test:443junk", "127.0.0.1:443", "2130706433:443",
+    "allowed.test", "allowed.test:0", "allowed.test:65536", "allowed.test:443junk", "127.0.0.1:443",
+    "2130706433:443",
     "0x7f.1:443", "[::ffff:a9fe:a9fe]:443", "localhost:443", "169.254.169.254..:80",
     "a@allowed.test:443", "allowed.test/x:443", "*:443", "..:443", "c2VjcmV0.evil.test:443",
 ])  # fmt: skip

@@ -47,7 +47,7 @@ os.makedirs(sys.argv[1] + "/runs/r1")
 with Way(plan, sys.argv[1], run_paths(sys.argv[1], "r1"), "r1") as way:
     print(json.dumps(way._children), flush=True)
     sys.stdin.read()
-print(way.note)
+print(*way.notes)
 """
 SOURCE = str(Path(__file__).parents[2] / "src")
 

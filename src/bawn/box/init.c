@@ -1,7 +1,7 @@
 /*
  * init: PID 1 of every box.
  *
- *     init [-w FILE] [-r FD] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]
+ *     init [-w FILE] [-r FD] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] [-p SOCKET] -- COMMAND [ARG...]
  *
  *     -w FILE   do nothing until this file is there (bawn has looked at the box); 125 after 30 s
  *     -r FD     a pipe to which one byte is written when the command is about to begin
@@ -9,14 +9,16 @@
  *     -e NAME   keep this environment variable; with none given, all are kept (an image brings its own)
  *     -d NAME   make this directory below $HOME (one level at a time, a parent first)
  *     -s DIR    copy this tree into $HOME
+ *     -p SOCKET serve the one way out: loopback, led to the proxy behind this Unix socket (way.c)
  *
  * In this order: proves that its kernel is gVisor's (a runtime named "runsc" that is really runc
- * must not run anything), gives up every privilege it might have been left, fills $HOME, and runs COMMAND as a child in a process group of its own. Then it reaps whatever is
+ * must not run anything), gives up every privilege it might have been left, fills $HOME, opens the
+ * way out where there is one, and runs COMMAND as a child in a process group of its own. Then it reaps whatever is
  * orphaned, forwards every signal, its own and those of the pipe, to that group, and ends with the command's status; the kernel
  * ends the rest of the box with it.
  *
- * Exit status: the command's own; 128+n for signal n; 125 this is not gVisor or the seed could not
- * be copied; 126 COMMAND cannot be executed; 127 COMMAND was not found.
+ * Exit status: the command's own; 128+n for signal n; 125 this is not gVisor, the seed could not
+ * be copied or the way not be opened; 126 COMMAND cannot be executed; 127 COMMAND was not found.
  *
  * Static and free of dependencies: it runs in any image, before anything of the image does.
  */
@@ -41,6 +43,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "way.h"
 
 enum { EXIT_BOX = 125, EXIT_NOEXEC = 126, EXIT_NOTFOUND = 127 };
 
@@ -203,19 +207,21 @@ static int status_of(int status)
 
 int main(int argc, char **argv)
 {
-	const char *home = getenv("HOME"), *seed = NULL;
+	const char *home = getenv("HOME"), *seed = NULL, *way = NULL;
 	char **kept = calloc(argc, sizeof *kept);
 	int keeping = 0, control = -1, report = -1, option, at_home = home ? open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (!is_gvisor())
 		fail(EXIT_BOX, "this kernel is not gVisor's: the runtime is not runsc; nothing was run");
 	drop_privileges();
-	while ((option = getopt(argc, argv, "+d:e:f:r:s:w:")) != -1) {
+	while ((option = getopt(argc, argv, "+d:e:f:p:r:s:w:")) != -1) {
 		if (option == 'd' && mkdirat(at_home, optarg, 0700) != 0 && errno != EEXIST)
 			fail(EXIT_BOX, "cannot make %s in the home: %s", optarg, strerror(errno));
 		if (option == 'e' && kept)
 			kept[keeping++] = optarg;
 		if (option == 'f')
 			control = atoi(optarg);
+		if (option == 'p')
+			way = optarg;
 		if (option == 'r')
 			report = atoi(optarg);
 		if (option == 's')
@@ -226,7 +232,7 @@ int main(int argc, char **argv)
 			exit(EXIT_BOX);
 	}
 	if (optind >= argc)
-		fail(EXIT_BOX, "usage: init [-w FILE] [-r FD] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] -- COMMAND [ARG...]");
+		fail(EXIT_BOX, "usage: init [-w FILE] [-r FD] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] [-p SOCKET] -- COMMAND [ARG...]");
 	if (seed)
 		copy_tree(open(seed, O_RDONLY | O_DIRECTORY | O_CLOEXEC), at_home);
 
@@ -235,6 +241,11 @@ int main(int argc, char **argv)
 	sigset_t all, before;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
+	const char *wrong = way ? way_open(way) : NULL;
+	if (wrong)
+		fail(EXIT_BOX, "cannot open the way out: %s: %s; nothing was run", wrong, strerror(errno));
+	if (way && (errno = way_start()) != 0)
+		fail(EXIT_BOX, "cannot start the way out: %s; nothing was run", strerror(errno));
 	if (report >= 0 && (write(report, "s", 1) != 1 || close(report) != 0))
 		fail(EXIT_BOX, "cannot report: %s", strerror(errno));
 	pid_t child = start(argv + optind, &before);

@@ -53,7 +53,7 @@ def describe(ready: Prepared) -> list[str]:
     lines = [
         f"plan {plan.id}",
         f"profile {plan.profile} of {plan.policy or 'the built-in defaults'}",
-        f"engine {plan.engine} {plan.runsc}, image {plan.image}, egress {plan.egress}",
+        f"engine {plan.engine} {plan.runsc}, image {plan.image}, egress {plan.egress.describe()}",
         f"identity {who.uid}:{who.gid} in the box, {who.host_uid}:{who.host_gid} on this machine",
         f"command {' '.join(plan.command)}",
         f"workdir {plan.workdir}",

@@ -85,9 +85,10 @@ def _for_agent(policy: Policy, agent: str) -> Profile:
         return mine[0]
     profile = parse.select(policy, None if not mine else "default")
     profile = profile._replace(agent=agent, command=())
-    if not policy.path:
-        profile = profile._replace(workdir=gather.repository_root(dirs.working()))
-    return profile
+    if policy.path:
+        return profile
+    here, group = gather.repository_root(dirs.working()), presets.PRESETS[agent].group
+    return profile._replace(workdir=here, egress="proxy", allow=(group,))
 
 
 def say(text: str) -> None:

@@ -29,6 +29,8 @@ OPTIONS = {
     "--quiet": (False, "no word of bawn's own but errors"),
     "--help": (False, "this text"),
 }
+# What a listed host lets out: `bawn check` says it; it does not change from run to run.
+CHECK_SAYS = ("BWN720", "BWN721", "BWN722", "BWN723")
 SHORT = {"-p": "--profile", "-q": "--quiet", "-h": "--help"}
 
 
@@ -135,9 +137,10 @@ def _tell(ready: Prepared, quiet: bool) -> None:
     plan = ready.plan
     if not quiet:
         if not ready.found:
-            say(f"no bawn.toml found: the defaults, with {plan.workdir or ready.facts.cwd} as the one mount")
+            mount = f"with {plan.workdir or ready.facts.cwd} as the one mount"
+            say(f"no bawn.toml found: the defaults, {mount}, and {_way_out(ready)}")
         for finding in plan.findings:
-            if finding.severity == "warning":
+            if finding.severity == "warning" and finding.rule not in CHECK_SAYS:
                 say(f"{finding.rule} {finding.place}: {finding.message}")
         for limit in plan.limits:
             if not limit.holds:
@@ -151,6 +154,12 @@ def _tell(ready: Prepared, quiet: bool) -> None:
             ),
             "bawn check shows the whole boundary",
         )
+
+
+def _way_out(ready: Prepared) -> str:
+    if ready.plan.egress.mode == "none":
+        return "no network"
+    return f"{' '.join(ready.profile.allow)} as the one way out"
 
 
 def _start(ready: Prepared, quiet: bool, as_json: bool) -> int:

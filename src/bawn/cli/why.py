@@ -10,16 +10,15 @@ from bawn.egress.decide import Decision, compiled, decide_authority
 from bawn.egress.rules import RULES
 from bawn.facts import dirs, policy_file
 from bawn.plan.groups import expand, wants_registries
+from bawn.plan.way_out import forbidden
 from bawn.policy import parse
 from bawn.policy.hosts import DEFAULT_PORT
 from bawn.policy.model import Policy, Profile
 
 HELP = "Whether a box may reach a host: the rule, the reason, and the line that allows it or would."
 _NO_WAY = 'the profile has egress = "none": its box has no network at all'
-_NOT_YET = (
-    "this version starts no box with egress = {egress!r} (BWN705): "
-    "this is what the policy says, not what a run would do"
-)
+_NOT_YET = "this version makes no bridge (BWN705): this is what the policy says, not what a run would do"
+_NOTES = {"none": [_NO_WAY], "proxy": [], "bridge": [_NOT_YET]}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,11 +34,9 @@ def run(args: argparse.Namespace) -> int:
     policy = parse.parse_policy(found.text, found.path) if found else parse.default_policy()
     profile = parse.select(policy, args.profile or None)
     meaning = expand(profile.allow, registries(wants_registries(profile.allow)))
-    decision = decide_authority(compiled(meaning.lines, _forbidden(policy)), args.host, DEFAULT_PORT)
-    none = profile.egress == "none"
-    notes = [*meaning.problems, _NO_WAY if none else _NOT_YET.format(egress=profile.egress)]
-    if decision.fix and none:
-        notes.append(_NOT_YET.format(egress="proxy"))
+    never = Forbidden.of(forbidden(policy.wall))
+    decision = decide_authority(compiled(meaning.lines, never), args.host, DEFAULT_PORT)
+    notes = [*meaning.problems, *_NOTES[profile.egress]]
     data = {
         "bawn_why": 1,
         **decision._asdict(),
@@ -47,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         "profile": profile.name,
         "policy": policy.path,
         "egress": profile.egress,
-        "in_force": none,
+        "in_force": profile.egress != "bridge",
         "notes": notes,
     }
     if args.json:
@@ -56,12 +53,6 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(decision, policy, profile, notes):
             print(escape(line).replace("\n", "\\n"))
     return 0 if decision.allowed else 1
-
-
-def _forbidden(policy: Policy) -> Forbidden:
-    wall = policy.wall
-    networks = [(net, "the control plane (wall.control_plane)") for net in wall.control_plane]
-    return Forbidden.of([*networks, *((net, "denied by wall.deny") for net in wall.deny)])
 
 
 def _lines(decision: Decision, policy: Policy, profile: Profile, notes: list[str]) -> list[str]:

@@ -52,15 +52,17 @@ def run(
     lock = gvisor.open_run(paths)
     clean = True
     try:
-        files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime), secrets)
-        words, env = client(docker, paths)
-        undo = process.Guardian([*words, "rm", "--force", name], env)
-        with undo, Watch(plan.guards, known) as watch, docker_api.Events(socket, name) as events:
-            box = _Box(plan, socket, name, files, image_env, watch, events, paths.docker, tty)
-            try:
-                return box.run([*words, *docker_argv(plan, name, files, tty=tty)], {**env, **secrets})
-            finally:
-                clean = box.clean(observer)
+        with gvisor.way_of(plan, facts, paths, run_id) as way:
+            files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime), secrets, way.door)
+            words, env = client(docker, paths)
+            undo = process.Guardian([*words, "rm", "--force", name], env)
+            with undo, Watch(plan.guards, known) as watch, docker_api.Events(socket, name) as events:
+                box = _Box(plan, socket, name, files, image_env, watch, events, paths.docker, tty)
+                try:
+                    ended = box.run([*words, *docker_argv(plan, name, files, tty=tty)], {**env, **secrets})
+                finally:
+                    clean = box.clean(observer)
+        return ended._replace(notes=(*ended.notes, *way.notes))
     finally:
         if clean:
             gvisor.close_run(paths, lock)

@@ -7,15 +7,18 @@ from bawn.effects import gvisor
 from bawn.effects.names import RunPaths
 from bawn.errors import HostError
 from bawn.facts.model import DockerFact
-from bawn.plan.docker import Files
+from bawn.plan.docker import OWN, Files
 from bawn.plan.model import Plan
+from bawn.plan.oci import WAY
 
 # The sequence of keys that makes the client let go of a running container: one that nobody types
 # (the default holds back every ^P).
 _NO_DETACH = ",".join(["ctrl-^", "ctrl-@"] * 4)
 
 
-def prepare_files(plan: Plan, paths: RunPaths, socket: str, init: str, secrets: dict[str, str]) -> Files:
+def prepare_files(
+    plan: Plan, paths: RunPaths, socket: str, init: str, secrets: dict[str, str], way: str = ""
+) -> Files:
     """Writes what the box is shown of bawn's own, and the mark by which `sweep` knows the engine."""
     gvisor.write(paths.docker, f"{socket}\n".encode(), 0o600)
     gvisor.write(paths.empty, b"", 0o444)
@@ -23,10 +26,12 @@ def prepare_files(plan: Plan, paths: RunPaths, socket: str, init: str, secrets: 
         os.mkdir(paths.own, 0o755)
         os.chmod(paths.own, 0o755)
         os.link(init, f"{paths.own}/init")
+        if way:
+            os.mkdir(paths.own + WAY.removeprefix(OWN))  # the mount point, in what is shown read-only
     except OSError as error:
         raise HostError(f"cannot prepare {paths.own}: {error.strerror}") from None
     seed = gvisor.write_seed(plan, f"{paths.own}/seed", secrets)
-    return Files(paths.own, paths.empty, seed)
+    return Files(paths.own, paths.empty, seed, gvisor.write_way(paths, way))
 
 
 def client(docker: DockerFact, paths: RunPaths) -> tuple[list[str], dict[str, str]]:

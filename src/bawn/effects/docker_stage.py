@@ -11,6 +11,7 @@ import json
 import os
 import sys
 
+WAY = "/run/bawn/way"  # in the box: the directory with the socket of the one way out
 OWN = "/run/bawn"  # in the box: PID 1 and what it reads, from a /run that may be noexec (launch.c)
 
 
@@ -29,7 +30,17 @@ def main(words: list[str]) -> None:
     with open(f"{bundle}/config.json.bawn", "w") as file:
         json.dump(config, file)
     os.rename(f"{bundle}/config.json.bawn", f"{bundle}/config.json")
-    os.execv(launch, [launch, "-w", *flags, "-m", f"{places}/cage", "--", *rest])
+    os.execv(launch, [launch, "-w", *flags, "-m", f"{places}/cage", "--", *opened(rest, config)])
+
+
+def opened(words: list[str], config: dict[str, object]) -> list[str]:
+    """runsc's words for this container: one with a way out may open the Unix sockets in its mounts, and
+    no other may. `runsc create` starts the file server, which is what obeys."""
+    runsc, *rest = words
+    mounts = config.get("mounts")
+    ours = [m for m in mounts if m.get("destination") == WAY] if isinstance(mounts, list) else []
+    way = any(m.get("type") == "bind" and "ro" in (m.get("options") or []) for m in ours)
+    return [runsc, *(["--host-uds=open"] if way else []), *rest]
 
 
 def bundle_of(words: list[str]) -> str:

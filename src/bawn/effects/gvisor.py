@@ -14,6 +14,7 @@ import time
 from bawn import box
 from bawn.effects import cgroup, process, rootfs
 from bawn.effects.names import RunPaths, cgroup_of, run_paths
+from bawn.effects.no_way import NoWay
 from bawn.effects.outcome import TIMEOUT, Outcome
 from bawn.effects.remove import remove_tree
 from bawn.effects.sampler import Sampler
@@ -24,7 +25,7 @@ from bawn.evidence.events import Observer
 from bawn.facts.model import Facts
 from bawn.plan import oci
 from bawn.plan.agent import tail_of
-from bawn.plan.model import Plan
+from bawn.plan.model import Plan, Way
 from bawn.typed import Any
 
 GRACE = 1.0  # seconds between the polite and the final end, at a time-out
@@ -43,17 +44,19 @@ def run(
     lock = open_run(paths)
     groups = cgroup.Cgroups(facts.host.cgroup, ())
     try:
-        write_files(plan, facts, paths, tty, secrets, observer)
         # Before they are made: `sweep` may stand in another tree of v2, and see other groups than this run.
         made = {cgroup_of(root, run_id): None for _, root in facts.host.cgroup_roots}
         write(paths.groups, "\n".join(made).encode(errors="surrogateescape"), 0o600)
         groups = cgroup.make(plan, facts.host.cgroup, facts.host.cgroup_roots, run_id)
-        argv = launch_argv(plan, facts, paths, groups, run_id, tty)
-        started = time.monotonic()
-        status, reason, peak, begun = _supervise(plan, argv, groups, tty)
-        duration = int((time.monotonic() - started) * 1000)
+        with way_of(plan, facts, paths, run_id) as way:
+            write_files(plan, facts, paths, tty, secrets, observer, way.door)
+            argv = launch_argv(plan, facts, paths, groups, run_id, tty, bool(way.door))
+            started = time.monotonic()
+            status, reason, peak, begun = _supervise(plan, argv, groups, tty)
+            duration = int((time.monotonic() - started) * 1000)
         used = cgroup.usage(groups)
-        return _outcome(paths, status, reason, duration, used, peak, begun)
+        ended = _outcome(paths, status, reason, duration, used, peak, begun)
+        return ended._replace(notes=(*ended.notes, *way.notes))
     finally:
         stuck = cgroup.remove(groups)
         if stuck:
@@ -61,6 +64,15 @@ def run(
             observer.warn(f"cannot remove {' '.join(stuck)}; try: bawn sweep")
         else:
             close_run(paths, lock)
+
+
+def way_of(plan: Plan, facts: Facts, paths: RunPaths, run_id: str) -> NoWay:
+    """The way out that the plan gives the run; a run without one pays nothing for it."""
+    if plan.egress.mode == "none":
+        return NoWay()
+    from bawn.effects.way import Way
+
+    return Way(plan, facts.state, paths, run_id)
 
 
 def open_run(paths: RunPaths) -> int:
@@ -91,13 +103,15 @@ def close_run(paths: RunPaths, lock: int) -> None:
 
 
 def write_files(
-    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str], observer: Observer
-) -> None:
+    plan: Plan, facts: Facts, paths: RunPaths, tty: bool, secrets: dict[str, str], observer: Observer,
+    way: str = "",
+) -> None:  # fmt: skip
     """Writes config.json, what covers masked names, the cage's records and the home seed."""
     image = plan.rootfs or rootfs.host_image(facts.runtime, plan.identity, plan.hostname, observer)
     seed = paths.seed if write_seed(plan, paths.seed, secrets) else ""
     init = rootfs.program(facts.runtime)
-    own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed))
+    out = write_way(paths, way)
+    own = rootfs.assemble(paths.rootfs, image, oci.targets(plan, seed, out))
     write(paths.empty, b"", 0o444)
     os.mkdir(paths.empty_directory, 0o555)
     config = oci.bundle(
@@ -109,6 +123,7 @@ def write_files(
         seed=seed,
         tty=tty,
         secrets=secrets,
+        way=out,
     )
     records = place_binds(config["mounts"], paths.places, plan.identity.rootless)
     if not plan.identity.rootless:
@@ -116,6 +131,16 @@ def write_files(
     records += masks(plan, paths)
     write(paths.cage, "\0".join([*records, ""]).encode(errors="surrogateescape"), 0o600)
     write(paths.config, json.dumps(config).encode(), 0o600)
+
+
+def write_way(paths: RunPaths, directory: str) -> Way | None:
+    """What the box is shown of the way out that lies in `directory`; None for none."""
+    if not directory:
+        return None
+    from bawn.plan.way import RESOLVER
+
+    write(paths.resolver, RESOLVER.encode(), 0o444)
+    return Way(directory, paths.resolver)
 
 
 def place_binds(mounts: list[dict[str, Any]], places: str, rootless: bool) -> list[str]:
@@ -205,8 +230,9 @@ def read_credential(path: str) -> bytes:
 
 
 def launch_argv(
-    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str, tty: bool
-) -> list[str]:
+    plan: Plan, facts: Facts, paths: RunPaths, groups: cgroup.Cgroups, run_id: str, tty: bool,
+    way: bool = False,
+) -> list[str]:  # fmt: skip
     """The argv of the cage and of runsc in it. It holds no secret."""
     joined = [word for path in groups.procs for word in ("-c", path)]
     user = ["-u", f"{facts.host.uid}:{facts.host.gid}"] if plan.identity.rootless else []
@@ -215,7 +241,7 @@ def launch_argv(
     late += ["-t"] if tty else []
     return [
         box.LAUNCH, *joined, *user, *late, "--",
-        *runsc, *oci.flags(plan),
+        *runsc, *oci.flags(plan, way),
         "run", *(f"--pass-fd={fd}:{fd}" for fd in (oci.CONTROL, oci.REPORT)),
         f"--bundle={paths.directory}", run_id,
     ]  # fmt: skip

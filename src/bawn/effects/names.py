@@ -30,6 +30,7 @@ class RunPaths(NamedTuple):
     groups: str  # the control groups of the run, one path a line: where `sweep` finds them
     way: str  # the way out: its two sockets
     docker: str  # engine docker: the socket of its daemon, and the container's id once there is one
+    resolver: str  # the resolv.conf of a box with a way out
 
 
 def run_paths(runtime: str, run_id: str) -> RunPaths:
@@ -39,7 +40,7 @@ def run_paths(runtime: str, run_id: str) -> RunPaths:
         base,
         *(f"{base}/{name}" for name in (
             "lock", "config.json", "rootfs", "state", "cage", "m", "empty", "empty.d", "seed", "runsc.log",
-            "own", "groups", "way", "docker",
+            "own", "groups", "way", "docker", "resolv.conf",
         )),
     )  # fmt: skip
 

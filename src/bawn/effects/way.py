@@ -15,6 +15,7 @@ import time
 
 from bawn.effects import process
 from bawn.effects.names import RunPaths
+from bawn.effects.no_way import NoWay
 from bawn.errors import HostError
 from bawn.plan.model import Plan
 from bawn.plan.oci import UNUSED_ID
@@ -39,12 +40,11 @@ _PROXY = (
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-class Way:
+class Way(NoWay):
     """A context manager: the way is open inside it. `door` is the directory for the box."""
 
     def __init__(self, plan: Plan, state: str, paths: RunPaths, run_id: str) -> None:
         self.door = f"{paths.way}/door"
-        self.note = ""
         self._plan, self._state, self._paths, self._run = plan, state, paths, run_id
         self._children: dict[str, int] = {}
         self._parent = -1
@@ -65,7 +65,7 @@ class Way:
         for name, child in list(self._children.items()):
             if os.waitpid(child, os.WNOHANG)[0]:
                 del self._children[name]
-                self.note = f"the way out closed before the run ended: its {name} had died"
+                self.notes = (f"the way out closed before the run ended: its {name} had died",)
         self._end()
 
     def _start(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from bawn.facts import agents, dirs, docker, host, paths, runsc, secrets, tree
 from bawn.facts.dirs import Dirs
-from bawn.facts.model import DockerFact, Facts, ImageFact
+from bawn.facts.model import DockerFact, Facts, ImageFact, RegistryFact
 from bawn.facts.runner import Runner
 from bawn.policy.model import Policy, Profile
 
@@ -45,7 +45,17 @@ def gather(
         trees=tree.observe(profile, asked),
         environ=tuple((n, os.environ[n]) for n in (*TERMINAL, *profile.pass_env) if n in os.environ),
         have_secrets=tuple(s.name for s in profile.secrets if secrets.have(s, machine.home)),
+        registries=_registries(profile, machine.home, run),
     )
+
+
+def _registries(profile: Profile, home: str, run: Runner) -> tuple[RegistryFact, ...]:
+    """Where the clients of this machine fetch from, for the groups that a way out names."""
+    if profile.egress == "none" or not any(line.startswith("@") for line in profile.allow):
+        return ()
+    from bawn.facts import registries
+
+    return registries.observe(profile.allow, registries.Machine(home, os.environ, run))
 
 
 def _image(profile: Profile, where: Dirs) -> ImageFact:

@@ -184,3 +184,4 @@ class Facts(NamedTuple):
     trees: tuple[TreeFact, ...]  # one for each mount source that exists
     environ: tuple[tuple[str, str], ...] = ()  # only the names in pass_env that are set
     have_secrets: tuple[str, ...] = ()  # names whose value was found; never the value
+    registries: tuple[RegistryFact, ...] = ()  # of the @groups that the profile names

@@ -46,9 +46,10 @@ class Machine:
         return sorted(path.removeprefix(self.root) for path in glob.glob(self.root + pattern))
 
 
-def observe(groups: Iterable[str], machine: Machine) -> tuple[RegistryFact, ...]:
-    """One fact a group; what cannot be found is its `problem`, with the fix."""
-    return tuple(_fact(group, machine) for group in groups)
+def observe(lines: Iterable[str], machine: Machine) -> tuple[RegistryFact, ...]:
+    """One fact for each line that is a group of a registry; what cannot be found is its `problem`, with
+    the fix."""
+    return tuple(_fact(line, machine) for line in lines if line in _CLIENTS)
 
 
 def _fact(group: str, machine: Machine) -> RegistryFact:

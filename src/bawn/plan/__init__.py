@@ -5,6 +5,7 @@
     mounts    the mount compiler: the list that is the boundary
     compile   everything else: identity, environment, limits
     oci       Plan -> OCI bundle (engine gvisor)
+    way       what a box with the one way out has besides
     docker    Plan -> `docker run` argv (engine docker)
     groups    what an @group of an allow-list stands for; lets_out: what a listed host still lets out
     report    Plan -> what an agent can read, write and never see

@@ -3,7 +3,7 @@
 from bawn.facts.model import Facts
 from bawn.plan.agent import NO_AGENT, AgentSetup
 from bawn.plan.limits import plan_limits
-from bawn.plan.model import Bind, EnvVar, Finding, Identity, Plan, Tmpfs
+from bawn.plan.model import NO_WAY, Bind, EnvVar, Finding, Identity, Plan, Tmpfs, WayOut
 from bawn.plan.mounts import compile_mounts
 from bawn.plan.oci import HOME
 from bawn.plan.rules import finding
@@ -27,6 +27,7 @@ def compile_plan(
     What is wrong stands in `Plan.findings`; the caller refuses a plan with errors.
     """
     identity = identity_of(profile, facts)
+    out = _way_out(policy, profile, facts)
     mounts = compile_mounts(profile, facts, identity, policy.path)
     limits = plan_limits(profile, facts)
     argv = _command(profile, command, agent)
@@ -50,7 +51,7 @@ def compile_plan(
         identity=identity,
         command=argv,
         workdir=mounts.workdir,
-        egress=profile.egress,
+        egress=out.egress,
         binds=(*_system(profile), *_agent_binds(agent, mounts.binds, profile), *mounts.binds),
         tmpfs=(*scratch, *mounts.tmpfs),
         guards=mounts.guards,
@@ -63,7 +64,7 @@ def compile_plan(
         home_dirs=tuple(sorted({*HOME_DIRS, *_parents(agent)})),
         creates=mounts.creates,
         host_exec=profile.host_exec,
-        findings=tuple(_findings(policy, profile, facts, argv, agent)) + mounts.findings,
+        findings=(*_findings(policy, profile, facts, argv, agent), *out.findings, *mounts.findings),
     )
 
 
@@ -126,10 +127,12 @@ def _environment(profile: Profile, facts: Facts, identity: Identity, agent: Agen
         "XDG_CONFIG_HOME": f"{HOME}/.config",
         "XDG_DATA_HOME": f"{HOME}/.local/share",
         "XDG_STATE_HOME": f"{HOME}/.local/state",
-        **dict(agent.env),
-        **dict(facts.environ),
-        **dict(profile.env),
     }
+    if profile.egress != "none":
+        from bawn.plan.way import VARIABLES
+
+        values |= dict(VARIABLES)
+    values |= dict((*agent.env, *facts.environ, *profile.env))
     named = [EnvVar(name, value) for name, value in values.items()]
     named += [EnvVar(s.name, secret=True) for s in profile.secrets if s.name in facts.have_secrets]
     return tuple(sorted(named))
@@ -162,12 +165,17 @@ def _findings(
             where = secret.file or "bawn's own environment"
             text = f"{secret.name} is not in {where}"
             found.append(finding("BWN704", place, text, name=secret.name))
-    if profile.egress != "none":
-        from bawn.plan.lets_out import lets_out  # a run without a way out does not pay for it
-
+    if profile.egress == "bridge":
         found.append(finding("BWN705", place, f"egress = {profile.egress!r}"))
-        found += lets_out(profile.allow, place)
     return found
+
+
+def _way_out(policy: Policy, profile: Profile, facts: Facts) -> WayOut:
+    if profile.egress == "none":
+        return NO_WAY
+    from bawn.plan.way_out import way_out  # a run without a way out does not pay for it
+
+    return way_out(policy, profile, facts.registries)
 
 
 def _docker_findings(profile: Profile, facts: Facts, place: str) -> list[Finding]:

@@ -10,7 +10,7 @@ What bawn adds of its own stands last before the image, so that the contract is 
 """
 
 from bawn.errors import EngineError
-from bawn.plan.model import Bind, Plan, Tmpfs
+from bawn.plan.model import Bind, Plan, Tmpfs, Way
 from bawn.plan.oci import EMPTY, INIT, init_argv
 from bawn.typed import NamedTuple
 
@@ -26,6 +26,7 @@ class Files(NamedTuple):
     own: str  # the directory shown at OWN
     empty: str  # covers masked files
     seed: bool = False  # own/seed is there
+    way: Way | None = None  # the one way out, where there is one
 
 
 def docker_argv(
@@ -79,7 +80,8 @@ def docker_argv(
 
 def command(plan: Plan, files: Files) -> tuple[str, ...]:
     """PID 1 and its arguments. It waits for GO before it does anything."""
-    init, *rest = init_argv(plan, "seed" if files.seed else "", keep=tuple(v.name for v in plan.env))
+    keep = tuple(v.name for v in plan.env)
+    init, *rest = init_argv(plan, "seed" if files.seed else "", keep, way=files.way is not None)
     assert init == INIT
     return (init, "-w", GO, *rest)
 
@@ -87,8 +89,12 @@ def command(plan: Plan, files: Files) -> tuple[str, ...]:
 def effective_binds(plan: Plan, files: Files) -> tuple[Bind, ...]:
     """The plan's binds with bawn's own files put in."""
     shown = [b._replace(source=files.empty) if b.source == EMPTY else b for b in plan.binds]
-    own = Bind(files.own, OWN, "ro", True, "bawn")
-    return (*shown, own, Bind(files.empty, RESOLVER, "ro", False, "bawn"))
+    shown.append(Bind(files.own, OWN, "ro", True, "bawn"))
+    if files.way is not None:
+        from bawn.plan.way import binds  # a run without a way out does not pay for it
+
+        return (*shown, *binds(files.way))
+    return (*shown, Bind(files.empty, RESOLVER, "ro", False, "bawn"))
 
 
 def tmpfs_word(tmpfs: Tmpfs) -> str:

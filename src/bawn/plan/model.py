@@ -123,6 +123,23 @@ class EgressPlan(NamedTuple):
         return self.mode if self.mode == "none" else f"{self.mode}: {hosts}"
 
 
+class WayOut(NamedTuple):
+    """What `plan.way_out` makes of a profile."""
+
+    egress: EgressPlan
+    findings: tuple[Finding, ...]
+
+
+NO_WAY = WayOut(EgressPlan("none"), ())
+
+
+class Way(NamedTuple):
+    """What lies on the host for the one way out of a run (plan.way)."""
+
+    directory: str  # holds proxy.sock, and no other socket
+    resolver: str  # the file that the box sees as its resolv.conf
+
+
 class Plan(NamedTuple):
     """What one run will do. It holds no secret value, no run id, no time."""
 

@@ -6,13 +6,15 @@ docs/box.md. The bundle holds secrets (in `process.env`), so whoever writes it w
 
 from collections.abc import Iterable
 
-from bawn.plan.model import Bind, Plan, Tmpfs
+from bawn.plan.model import Bind, Plan, Tmpfs, Way
 from bawn.plan.mounts import mount_order
 from bawn.policy.pathtext import ancestors
 from bawn.typed import Any, NamedTuple
 
 INIT = "/run/bawn/init"
 SEED = "/run/bawn/seed"
+WAY = "/run/bawn/way"  # the directory with the proxy's socket, the only one of any mount
+SOCKET = f"{WAY}/proxy.sock"
 CONTROL = 3  # the descriptor on which PID 1 hears of signals (launch.c)
 REPORT = 4  # the one on which it says that the command begins
 EMPTY = "@empty"  # Bind.source of a mask: bawn's own empty file
@@ -39,9 +41,11 @@ def bundle(
     seed: str,
     tty: bool,
     secrets: dict[str, str],
+    way: Way | None = None,
 ) -> dict[str, Any]:
     """The `config.json` of a run. `seed` is "" where nothing is copied into the home; `image` are the
-    image's own directories as (source, target).
+    image's own directories as (source, target); `way` is what lies on the host for the
+    one way out.
 
     `secrets` maps each secret name of the plan to its value; a missing one is a KeyError.
     """
@@ -60,7 +64,7 @@ def bundle(
         "process": {
             "terminal": tty,
             "user": {"uid": identity.uid, "gid": identity.gid},
-            "args": list(init_argv(plan, seed)),
+            "args": list(init_argv(plan, seed, way=way is not None)),
             "env": environment,
             "cwd": plan.workdir,
             "capabilities": dict.fromkeys(sets, none),
@@ -69,27 +73,28 @@ def bundle(
         },
         "root": {"path": rootfs, "readonly": True},
         "hostname": plan.hostname,
-        "mounts": _mounts(plan, image, empty, init, seed),
+        "mounts": _mounts(plan, image, empty, init, seed, way),
         "linux": linux,
     }
 
 
-def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = ()) -> tuple[str, ...]:
+def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = (), way: bool = False) -> tuple[str, ...]:
     """PID 1 and its arguments: the variables it keeps (of an image's own), the directories of the
-    home, the seed, the command."""
+    home, the seed, the way out, the command."""
     kept = [word for name in keep for word in ("-e", name)]
     made = [word for name in plan.home_dirs for word in ("-d", name)]
     control = ("-r", str(REPORT), "-f", str(CONTROL)) if plan.engine == "gvisor" else ()
-    return (INIT, *control, *kept, *made, *(("-s", SEED) if seed else ()), "--", *plan.command)
+    out = ("-p", SOCKET) if way else ()
+    return (INIT, *control, *kept, *made, *(("-s", SEED) if seed else ()), *out, "--", *plan.command)
 
 
-def flags(plan: Plan) -> tuple[str, ...]:
+def flags(plan: Plan, way: bool = False) -> tuple[str, ...]:
     """runsc's global flags, each with its reason."""
     return (
         "--network=none",  # topology, not politeness
         "--ignore-cgroups",  # launch.c has joined them already
         "--overlay2=none",  # the root is read-only and has every mount point
-        "--host-uds=none",
+        f"--host-uds={'open' if way else 'none'}",
         "--host-fifo=none",
         "--platform=systrap",  # works without KVM, which hangs on some hosts when it is probed
         "--oci-seccomp=false",
@@ -116,13 +121,13 @@ def _rlimit(kind: str, value: int) -> dict[str, Any]:
     return {"type": kind, "soft": value, "hard": value}
 
 
-def targets(plan: Plan, seed: str) -> dict[str, bool]:
+def targets(plan: Plan, seed: str, way: Way | None = None) -> dict[str, bool]:
     """Every mount point that must be there before runsc starts: path -> is it a directory. What lies
     inside a mounted directory is there already."""
     found = {"/proc": True, "/dev": True, "/sys": True, "/var/tmp": True, INIT: False}
     found |= {SEED: True} if seed else {}
     found |= {t.target: True for t in plan.tmpfs if not t.target.startswith("/dev/")}
-    found |= {bind.target: bind.is_dir for bind in plan.binds}
+    found |= {bind.target: bind.is_dir for bind in (*plan.binds, *_way_binds(way))}
     shown = {bind.target for bind in plan.binds if bind.is_dir}
     return {
         target: is_dir
@@ -132,7 +137,12 @@ def targets(plan: Plan, seed: str) -> dict[str, bool]:
 
 
 def _mounts(
-    plan: Plan, image: Iterable[tuple[str, str]], empty: Empty, init: str, seed: str
+    plan: Plan,
+    image: Iterable[tuple[str, str]],
+    empty: Empty,
+    init: str,
+    seed: str,
+    way: Way | None,
 ) -> list[dict[str, Any]]:
     mounts: list[dict[str, Any]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
     mounts += [_bind(Bind(source, target, "ro", True, "system"), empty) for source, target in image]
@@ -140,7 +150,15 @@ def _mounts(
     mounts.append(_bind(Bind(init, INIT, "ro", False, "bawn"), empty))
     if seed:
         mounts.append(_bind(Bind(seed, SEED, "ro", True, "bawn"), empty))
-    return mounts
+    return mounts + [_bind(bind, empty) for bind in _way_binds(way)]
+
+
+def _way_binds(way: Way | None) -> tuple[Bind, ...]:
+    if way is None:
+        return ()
+    from bawn.plan.way import binds  # a run without a way out does not pay for it
+
+    return binds(way)
 
 
 def _mount(one: Bind | Tmpfs, plan: Plan, empty: Empty) -> dict[str, Any]:

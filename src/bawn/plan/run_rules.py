@@ -29,8 +29,8 @@ RUN_RULES: dict[str, Rule] = {
     "BWN705": Rule(
         "error",
         "a way out that is not built yet",
-        "this version gives a box no network at all",
-        'egress = "none"',
+        "this version makes no bridge: the proxy needs none",
+        'egress = "proxy"',
     ),
     "BWN706": Rule(
         "error",
@@ -121,5 +121,17 @@ RUN_RULES: dict[str, Rule] = {
         "a registry of packages",
         "it may accept packages from anyone with an account, and the names that are asked for are data too",
         "use a mirror that takes no uploads, or fetch in a profile of its own",
+    ),
+    "BWN724": Rule(
+        "warning",
+        "a group of hosts without a meaning here",
+        "the clients of this machine do not say where they fetch from, so nothing of the group passes",
+        "bawn egress groups",
+    ),
+    "BWN725": Rule(
+        "warning",
+        "a way out that leads nowhere",
+        "the allow-list is empty, and an empty list lets nothing pass",
+        'name the hosts in allow, or egress = "none"',
     ),
 }

@@ -3,20 +3,14 @@
 from bawn.facts.model import RegistryFact
 from bawn.plan.groups import expand
 from bawn.plan.lets_out import lets_out
-from bawn.plan.model import EgressPlan, Finding
+from bawn.plan.model import EgressPlan, WayOut
 from bawn.plan.rules import finding
 from bawn.policy.model import Policy, Profile, Wall
-from bawn.typed import NamedTuple
-
-
-class WayOut(NamedTuple):
-    egress: EgressPlan
-    findings: tuple[Finding, ...]
 
 
 def way_out(policy: Policy, profile: Profile, registries: tuple[RegistryFact, ...]) -> WayOut:
     """The patterns of `allow` with every group spelt out, and the networks that no name may lead to."""
-    place = f"profile.{profile.name}"
+    place = f"{policy.path or 'defaults'} profile.{profile.name}"
     meaning = expand(profile.allow, registries)
     allow = tuple((str(pattern), line) for pattern, line in meaning.lines)
     found = [finding("BWN724", f"{place}.allow", problem) for problem in meaning.problems]
