@@ -47,6 +47,11 @@ CASES = {
         'mode = "ro"\nwrite = ["inbox", "daily"]\n',
         0,
     ),
+    "way_out": (
+        'version = 1\n[profile.build]\nagent = "claude"\nworkdir = "~/src/shop"\negress = "proxy"\n'
+        'allow = ["@anthropic", "*.example.test:8443"]\n[wall]\ncontrol_plane = ["203.0.113.0/24"]\n',
+        1001,
+    ),
     "docker": (
         'version = 1\n[profile.build]\nengine = "docker"\nimage = "agent-base"\ncommand = ["claude"]\n'
         'workdir = "~/src/shop"\nsecrets = ["ANTHROPIC_API_KEY"]\n',

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bawn.egress.commands import Command, Dial, End, Join, Read, ToClient, ToServer
-from bawn.relay import RELAY, frames
-from bawn.relay.frames import Data, Dialled, Ended, Event, Late
+from bawn.egress.serve import frames
+from bawn.egress.serve.frames import Data, Dialled, Ended, Event, Late
+from bawn.relay import RELAY
 
 pytestmark = pytest.mark.system
 MIB = 1 << 20

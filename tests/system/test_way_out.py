@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from bawn.egress.config import Config, write_config
 from bawn.plan.model import EgressPlan
+from bawn.plan.way_config import Config, write_config
 from bawn.proof.lab import Lab
 from tests.system.conftest import need
 from tests.unit.test_egress_hello import real

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from bawn.plan.docker import Files, command, effective_binds, tmpfs_word
-from bawn.plan.model import Bind, EnvVar, Identity, LimitPlan, Plan, Tmpfs
+from bawn.plan.model import Bind, EgressPlan, EnvVar, Identity, LimitPlan, Plan, Tmpfs
 from bawn.plan.oci import EMPTY
 
 NAME = "bawn-0123456789abcdef0"
@@ -15,7 +15,7 @@ PLAN = Plan(
     profile="build", policy="", policy_sha256="", engine="docker", runsc="", image="agent-base",
     image_digest="", rootfs="", kernel="6.18", hostname="bawn",
     identity=Identity(1000, 1000, 1000, 1000, False), command=("sh", "-c", "true"), workdir="/home/u/src",
-    egress="none",
+    egress=EgressPlan("none"),
     binds=(
         Bind("/home/u/src", "/home/u/src", "rw", True, "workdir"),
         Bind(EMPTY, "/home/u/src/.env", "ro", False, "mask"),

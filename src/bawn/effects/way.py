@@ -71,7 +71,7 @@ class Way(NoWay):
     def _start(self) -> None:
         import socket
 
-        from bawn.egress.config import Config, write_config
+        from bawn.plan.way_config import Config, write_config
 
         os.mkdir(self._paths.way, 0o700)
         os.mkdir(self.door, 0o711)

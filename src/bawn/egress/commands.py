@@ -1,4 +1,4 @@
-"""What a conversation asks for. Values; `bawn.relay.frames` turns those of sockets into bytes."""
+"""What a conversation asks for. Values; `egress.serve.frames` turns those of sockets into bytes."""
 
 from bawn.typed import NamedTuple
 

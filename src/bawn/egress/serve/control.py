@@ -7,7 +7,7 @@ policy. A configuration that cannot be read leaves the old one in force.
 import asyncio
 import json
 
-from bawn.egress.config import read_config
+from bawn.egress.config import load
 from bawn.egress.serve.server import Server
 from bawn.errors import PolicyError
 from bawn.typed import Any
@@ -40,6 +40,6 @@ class Control:
         if verb != b"reload":
             return {"error": "not status and not reload"}
         try:
-            return {"ended": self._server.reload(read_config(rest))}
+            return {"ended": self._server.reload(load(rest))}
         except PolicyError as error:
             return {"error": error.message}

@@ -15,11 +15,12 @@ import signal
 import socket
 import sys
 
-from bawn.egress.config import Config, read_config
+from bawn.egress.config import load
 from bawn.egress.serve.control import LONGEST, Control
 from bawn.egress.serve.log import Log
 from bawn.egress.serve.resolver import Resolver
 from bawn.egress.serve.server import Server
+from bawn.plan.way_config import Config
 
 
 def main(words: list[str]) -> int:
@@ -30,7 +31,7 @@ def main(words: list[str]) -> int:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     with os.fdopen(parent, "rb", buffering=0) as pipe:
-        config = read_config(_line(pipe.fileno()))
+        config = load(_line(pipe.fileno()))
         return asyncio.run(_serve(config, socket.socket(fileno=relay), log, parent, control))
 
 

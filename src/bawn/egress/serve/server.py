@@ -5,12 +5,13 @@ import socket
 from collections.abc import Callable
 
 from bawn.egress.commands import Command, Resolve
-from bawn.egress.config import Config, ruleset
+from bawn.egress.config import ruleset
 from bawn.egress.conversation import Conversation
+from bawn.egress.serve import frames
 from bawn.egress.serve.log import Log, utc_now
 from bawn.egress.serve.resolver import Addresses, Resolver, own_addresses
 from bawn.evidence.events import Passage
-from bawn.relay import frames
+from bawn.plan.way_config import Config
 from bawn.typed import Any
 
 READ = 1 << 17  # bytes of frames at a time
