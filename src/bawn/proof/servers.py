@@ -15,7 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import BinaryIO, cast
 
-from bawn.proof import world
+import h11
+
+from bawn.proof import provider, world
 
 _TYPES = {1: "A", 28: "AAAA"}
 _NXDOMAIN = 3
@@ -36,10 +38,13 @@ class Log:
 
 
 class Http(asyncio.Protocol):
-    """Answers each request head with the name of the host, and hangs up."""
+    """Answers each request as `host` does, and hangs up: with its name, the provider with its script."""
 
-    def __init__(self, log: Log, address: str, port: int) -> None:
-        self._log, self._address, self._port, self._got = log, address, port, b""
+    def __init__(self, log: Log, host: world.Host, address: str, port: int) -> None:
+        self._log, self._host, self._address, self._port = log, host, address, port
+        self._read = h11.Connection(h11.SERVER)
+        self._request = h11.Request(method="GET", target="/", headers=[("Host", "")])
+        self._body = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -47,12 +52,31 @@ class Http(asyncio.Protocol):
         self._log.write(self._address, "tcp", self._port, str(transport.get_extra_info("peername")[0]))
 
     def data_received(self, data: bytes) -> None:
-        self._got += data
-        if b"\r\n\r\n" in self._got or len(self._got) > 65536:
-            body = world.host_at(self._address).encode() + b"\n"
-            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-            self._transport.write(head.encode() + body)
+        try:
+            self._read.receive_data(data)
+            while (event := self._read.next_event()) is not h11.NEED_DATA:
+                if isinstance(event, h11.Request):
+                    self._request = event
+                    if self._read.they_are_waiting_for_100_continue:
+                        self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                elif isinstance(event, h11.Data):
+                    self._body += event.data
+                else:
+                    self._answer()
+                    break
+        except h11.RemoteProtocolError:
             self._transport.close()
+
+    def _answer(self) -> None:
+        made = provider.Answer(200, "text/plain", f"{self._host.name}\n".encode())
+        target = self._request.target.decode("ascii", "replace")
+        if self._host.kind == "provider" and target.startswith("/v1/"):
+            made = provider.answer(self._request.method.decode(), target, self._body)
+        head = (
+            f"HTTP/1.1 {made.status} .\r\nContent-Type: {made.kind}\r\nContent-Length: {len(made.body)}\r\n"
+        )
+        self._transport.write(head.encode() + b"Connection: close\r\n\r\n" + made.body)
+        self._transport.close()
 
 
 class Datagrams(asyncio.DatagramProtocol):
@@ -160,7 +184,9 @@ async def _play(host: world.Host, address: str, tls: ssl.SSLContext, log: Log) -
 
     for port in world.TCP_PORTS:
         context = tls if port == 443 else None
-        await loop.create_server(partial(Http, log, address, port), address, port, ssl=context, backlog=1024)
+        await loop.create_server(
+            partial(Http, log, host, address, port), address, port, ssl=context, backlog=1024
+        )
     for port in world.UDP_PORTS:
         await loop.create_datagram_endpoint(partial(echo, port), local_addr=(address, port))
     if host.kind == "resolver":

@@ -39,6 +39,9 @@ DNS_PORT = 53  # of the resolver alone
 ZONE: dict[str, tuple[tuple[str, ...], ...]] = {
     "api.provider.test": (("93.184.216.77", "2606:2800:220:66::77"),),
     "*.wild.provider.test": (("93.184.216.77",),),
+    # Where the agents' own clients go when nobody tells them otherwise: scripted (provider.py).
+    "api.anthropic.com": (("93.184.216.77",),),
+    "api.openai.com": (("93.184.216.77",),),
     "stranger.test": (("93.184.216.66", "2606:2800:220:66::66"),),
     "private.test": (("10.66.0.10",),),
     "metadata.test": (("169.254.169.254", "fd00:ec2::254"),),
@@ -49,7 +52,9 @@ ZONE: dict[str, tuple[tuple[str, ...], ...]] = {
     "rebind.test": (("93.184.216.77",), ("169.254.169.254",)),
     "empty.test": ((),),
 }
-TLS_NAMES = ("api.provider.test", "*.wild.provider.test", "stranger.test")
+TLS_NAMES = (
+    "api.provider.test", "*.wild.provider.test", "stranger.test", "api.anthropic.com", "api.openai.com",
+)  # fmt: skip
 
 
 def host_at(address: str) -> str:
