@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+BACKLOG = 1024
 Service = Callable[[socket.socket], None]
 
 
@@ -72,6 +73,7 @@ class Proxy:
         self.directory, self._owner = directory, (uid, gid)
         self.asked: list[str] = []  # request lines, with the Bawn-Way field
         self.delay = 0.0  # before any answer
+        self.stalled = False  # accepts nothing more
         self.open: set[socket.socket] = set()
         self.most = 0  # connections at one time
         self._server = socket.socket(socket.AF_UNIX)
@@ -83,7 +85,7 @@ class Proxy:
         path.chmod(0o600)
         for made in (self.directory, path):
             os.chown(made, *self._owner)
-        self._server.listen(1024)
+        self._server.listen(BACKLOG)
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
@@ -106,6 +108,8 @@ class Proxy:
                 peer, _ = self._server.accept()
             except OSError:
                 return
+            while self.stalled:
+                time.sleep(0.05)
             self.open.add(peer)
             self.most = max(self.most, len(self.open))
             threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
@@ -166,6 +170,9 @@ def main(directory: str, engine: str, image: str, *command: str) -> int:
     from bawn.plan.way import variables
 
     ready = prepare(Wanted(engine=engine, image=image, quiet=True), command)
+    if ready.plan.errors:
+        say(str(ready.plan.errors))
+        return 2
     values = variables({v.name: v.value for v in ready.plan.env})
     plan = ready.plan._replace(env=tuple(sorted(EnvVar(name, value) for name, value in values.items())))
     run = docker.run if engine == "docker" else gvisor.run

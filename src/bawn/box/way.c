@@ -25,6 +25,8 @@
  *
  * Everything is bounded: descriptors by RLIMIT_NOFILE, shared out in `share`; memory by the tables, which
  * are mapped once and become real as they are used; work by level-triggered epoll, one read at a time.
+ * What listens is edge-triggered and kept in a queue until it is empty, so that what cannot be taken yet waits
+ * in the kernel. (Taking listeners out while all is busy would cost a call for each of them.)
  */
 #define _GNU_SOURCE
 #include "way.h"
@@ -50,6 +52,7 @@ enum {
 	PROXY_PORT = 3128,
 	CONNECTIONS = 1024,
 	NAMES = 4096,
+	LISTENERS = 4096, /* the first is the proxy port's */
 	ASKS = 256,  /* questions to the proxy under way */
 	WAITS = 256, /* questions of the box that wait for them */
 	STREAMS = 32, /* connections to the resolver */
@@ -58,16 +61,17 @@ enum {
 	MESSAGE = 1024, /* a question over TCP */
 	BACKLOG = 512,
 	EVENTS = 64,
+	TURNS = 64, /* connections, or questions, taken in one round */
 	SECONDS_CONNECT = 30,
 	SECONDS_ASK = 4, /* before the client gives up: resolv.conf says 5 */
 	SECONDS_STREAM = 30,
-	SECONDS_LEAVE = 10, /* for a client to go when there is nobody behind it any more */
+	SECONDS_LEAVE = 30, /* silent, for a client that has been told of its peer's end */
 };
 static const uint32_t FIRST_ADDRESS = 0x7f400001; /* 127.64.0.1 */
 
 /* What an event is about: kind, index and a side or port in the low half, a generation in the high
  * one, so that an event of something closed in the same batch is known to be late. */
-enum kind { GATE, PROXY, LISTENER, CLIENT, UDP, STREAM_LISTENER, STREAM, ASK };
+enum kind { LISTENER, CLIENT, UDP, STREAM_LISTENER, STREAM, ASK };
 
 struct flow {
 	unsigned at, length; /* what is held back, in its room */
@@ -86,11 +90,18 @@ struct connection {
 	unsigned generation;
 };
 
+struct listener {
+	int fd; /* -1: closed */
+	int name; /* -1: clients speak to the proxy itself */
+	unsigned port, generation;
+	int next; /* in the queue of those that may have connections */
+	unsigned char queued;
+};
+
 struct name {
 	char text[NAME_SIZE];
 	int count;
-	uint16_t port[PORTS];
-	int fd[PORTS];
+	int listener[PORTS];
 };
 
 struct ask {
@@ -119,6 +130,7 @@ static struct tables {
 	struct connection connection[CONNECTIONS];
 	int idle[CONNECTIONS], idle_count; /* a stack: the rooms used last are used again */
 	struct name name[NAMES];
+	struct listener listener[LISTENERS];
 	struct ask ask[ASKS];
 	struct wait wait[WAITS];
 	struct stream stream[STREAMS];
@@ -127,8 +139,10 @@ static struct tables {
 } *t;
 
 static struct sockaddr_un proxy = { .sun_family = AF_UNIX };
-static int loop, gate, proxy_listener, udp, stream_listener; /* descriptors; `gate` is what waits when all are busy */
-static int names, listeners, gate_open, timed;
+static int loop, udp, stream_listener; /* descriptors */
+static int names, timed, asking, waiting;
+static int first = -1, last = -1; /* of the queue of listeners */
+static int udp_ready, stuck; /* there may be questions; something is used up until the next second */
 static int connections_max, asks_max, listeners_max;
 static time_t now;
 
@@ -192,14 +206,6 @@ static void close_with_reset(int fd)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* Accepting goes on while there is a free connection; what comes then waits in the kernel. */
-static void mind_gate(void)
-{
-	int open = t->idle_count > 0;
-	if (open != gate_open && watch(loop, open ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, gate, EPOLLIN, tag(GATE, 0, 0, 0)) == 0)
-		gate_open = open;
-}
-
 static void drop(struct connection *c, int reset)
 {
 	unsigned index = c - t->connection;
@@ -212,7 +218,6 @@ static void drop(struct connection *c, int reset)
 		madvise(t->room[index], sizeof t->room[index], MADV_DONTNEED);
 	*c = (struct connection){ .generation = c->generation + 1 };
 	t->idle[t->idle_count++] = index;
-	mind_gate();
 }
 
 /* Watches for what can be done now, and for nothing else: an end without a use is taken out, since it
@@ -299,13 +304,18 @@ static int move(struct connection *c, int from)
 	return 1;
 }
 
-/* After something has moved: is it over, or what comes next? */
+/* After something has moved: is it over, or what comes next?
+ *
+ * Whether a proxy that says no more still listens cannot be seen (the Sentry reports no hang-up of a
+ * socket of the host), only felt by writing. So a client whose peer has ended may go on, but not be silent
+ * for long; and one in the middle of saying something is not reset, which would take back what it has
+ * not read: why nobody listens. */
 static void go_on(struct connection *c)
 {
 	const struct flow *out = &c->flow[0], *back = &c->flow[1];
-	if (back->told && (out->told || (out->ended && c->deaf)))
+	if (back->told && (out->told || (c->deaf && out->ended)))
 		return drop(c, 0);
-	if (back->told && c->deaf && !c->deadline) {
+	if (back->told) {
 		c->deadline = now + SECONDS_LEAVE;
 		timed = 1;
 	}
@@ -348,8 +358,6 @@ static void on_connection(struct connection *c, int side, uint32_t events)
 		return drop(c, 1);
 	if (events & ~EPOLLOUT && !c->flow[side].length && !move(c, side))
 		return drop(c, 1);
-	if (side == 1 && events & EPOLLHUP && c->flow[1].ended)
-		deafen(c);
 	go_on(c);
 }
 
@@ -378,21 +386,37 @@ static void admit(int client, const struct name *name, unsigned port)
 	timed |= name != NULL;
 	if (!settle(c))
 		drop(c, 1);
-	mind_gate();
 }
 
-static void accept_from(int listener, const struct name *name, unsigned port)
+static void queue(struct listener *l)
 {
-	for (int turn = 0; turn < 16 && t->idle_count; turn++) {
-		int client = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (client < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-			/* Something is used up. Not tried again at once, but at the next second. */
-			gate_open = watch(loop, EPOLL_CTL_DEL, gate, 0, 0) != 0;
-			timed = 1;
-		}
-		if (client < 0)
-			return;
-		admit(client, name, port);
+	int index = l - t->listener;
+	if (l->queued)
+		return;
+	l->queued = 1;
+	l->next = -1;
+	if (first < 0)
+		first = index;
+	else
+		t->listener[last].next = index;
+	last = index;
+}
+
+/* Takes clients in, in the order in which their listeners became ready, while there is room. */
+static void take_clients(void)
+{
+	for (int turn = 0; turn < TURNS && first >= 0 && t->idle_count && !stuck; turn++) {
+		struct listener *l = &t->listener[first];
+		first = l->next;
+		l->queued = 0;
+		int client = l->fd < 0 ? -1 : accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (client >= 0)
+			admit(client, l->name < 0 ? NULL : &t->name[l->name], l->port);
+		else if (l->fd < 0 || errno == EAGAIN)
+			continue; /* nothing more; the next one is told */
+		else if (errno != ECONNABORTED && errno != EINTR)
+			stuck = timed = 1;
+		queue(l);
 	}
 }
 
@@ -400,11 +424,31 @@ static void accept_from(int listener, const struct name *name, unsigned port)
 
 static void shut(struct name *name, int at)
 {
-	close(name->fd[at]);
-	listeners--;
-	name->count--;
-	name->port[at] = name->port[name->count];
-	name->fd[at] = name->fd[name->count];
+	struct listener *l = &t->listener[name->listener[at]];
+	close(l->fd);
+	l->fd = -1;
+	l->generation++;
+	name->listener[at] = name->listener[--name->count];
+}
+
+/* Listens at this address and port; 0 where that cannot be had. */
+static int listen_for(int name, uint32_t address, unsigned port)
+{
+	struct listener *l = t->listener, *end = t->listener + listeners_max;
+	while (l < end && (l->fd >= 0 || l->queued))
+		l++;
+	if (l == end || (l->fd = open_at(address, port, SOCK_STREAM)) < 0)
+		return 0;
+	l->name = name;
+	l->port = port;
+	if (watch(loop, EPOLL_CTL_ADD, l->fd, EPOLLIN | EPOLLET, tag(LISTENER, l - t->listener, 0, l->generation)) != 0) {
+		close(l->fd);
+		l->fd = -1;
+		return 0;
+	}
+	if (name >= 0)
+		t->name[name].listener[t->name[name].count++] = l - t->listener;
+	return 1;
 }
 
 static struct name *find_name(const char *text)
@@ -415,36 +459,29 @@ static struct name *find_name(const char *text)
 	return NULL;
 }
 
-/* Listens at exactly these ports of the name: 0 where one of them cannot be had. (A server of the box
- * itself on 0.0.0.0 has it, or there are too many. The name leads nowhere then, rather than to that.) */
-static int listen_at(struct name *name, const uint16_t *port, int count)
+static int listens_at(const struct name *name, unsigned port)
 {
+	for (int i = 0; i < name->count; i++)
+		if (t->listener[name->listener[i]].port == port)
+			return 1;
+	return 0;
+}
+
+/* Makes these the ports of the name: 0 where one of them cannot be had. (A server of the box itself on
+ * 0.0.0.0 has it, or there are too many. The name leads nowhere then, rather than to that.) */
+static int set_ports(int index, const uint16_t *port, int count)
+{
+	struct name *name = &t->name[index];
 	for (int i = name->count - 1; i >= 0; i--) {
 		int kept = 0;
 		for (int k = 0; k < count; k++)
-			kept |= port[k] == name->port[i];
+			kept |= port[k] == t->listener[name->listener[i]].port;
 		if (!kept)
 			shut(name, i);
 	}
-	for (int k = 0; k < count; k++) {
-		int have = 0;
-		for (int i = 0; i < name->count; i++)
-			have |= name->port[i] == port[k];
-		if (have)
-			continue;
-		if (listeners >= listeners_max)
+	for (int k = 0; k < count; k++)
+		if (!listens_at(name, port[k]) && !listen_for(index, FIRST_ADDRESS + index, port[k]))
 			return 0;
-		int fd = open_at(FIRST_ADDRESS + (name - t->name), port[k], SOCK_STREAM);
-		if (fd < 0)
-			return 0;
-		if (watch(gate, EPOLL_CTL_ADD, fd, EPOLLIN, tag(LISTENER, name - t->name, 0, fd)) != 0) {
-			close(fd);
-			return 0;
-		}
-		name->port[name->count] = port[k];
-		name->fd[name->count++] = fd;
-		listeners++;
-	}
 	return 1;
 }
 
@@ -457,7 +494,7 @@ static uint32_t address_for(const char *text, const uint16_t *port, int count)
 		name = &t->name[names++];
 		strcpy(name->text, text);
 	}
-	return listen_at(name, port, count) ? FIRST_ADDRESS + (name - t->name) : 0;
+	return set_ports(name - t->name, port, count) ? FIRST_ADDRESS + (name - t->name) : 0;
 }
 
 /* ---- the resolver ---------------------------------------------------------------------------- */
@@ -490,6 +527,7 @@ static void end_ask(struct ask *a, int code, uint32_t address)
 		if (!w->used || w->ask != a - t->ask)
 			continue;
 		w->used = 0;
+		waiting--;
 		struct stream *s = w->stream < 0 ? NULL : &t->stream[w->stream];
 		if (s && s->generation != w->generation)
 			continue;
@@ -500,6 +538,7 @@ static void end_ask(struct ask *a, int code, uint32_t address)
 	close(a->fd);
 	a->name[0] = 0;
 	a->generation++;
+	asking--;
 }
 
 /* A question to the proxy about this name, or the one that is under way; NULL where there is none. */
@@ -522,6 +561,7 @@ static struct ask *ask_about(const char *name)
 		return NULL;
 	}
 	strcpy(a->name, name);
+	asking++;
 	a->got = 0;
 	a->deadline = now + SECONDS_ASK;
 	timed = 1;
@@ -568,19 +608,26 @@ static void on_question(const unsigned char *packet, size_t length, const struct
 	*w = (struct wait){ 1, a - t->ask, s ? s - t->stream : -1, s ? s->generation : 0, { 0 }, question };
 	if (from)
 		w->from = *from;
+	waiting++;
 	if (s)
 		s->pending++;
 }
 
-static void on_udp(void)
+static int may_ask(void)
 {
-	for (int turn = 0; turn < EVENTS; turn++) {
+	return asking < asks_max && waiting < WAITS;
+}
+
+static void take_questions(void)
+{
+	for (int turn = 0; turn < TURNS && udp_ready && may_ask(); turn++) {
 		struct sockaddr_in from;
 		socklen_t size = sizeof from;
 		ssize_t got = recvfrom(udp, t->scratch, MESSAGE, 0, (struct sockaddr *)&from, &size);
-		if (got < 0)
-			return;
-		on_question((unsigned char *)t->scratch, got, &from, NULL);
+		if (got >= 0)
+			on_question((unsigned char *)t->scratch, got, &from, NULL);
+		else if (errno == EAGAIN)
+			udp_ready = 0;
 	}
 }
 
@@ -631,8 +678,7 @@ static void on_stream(struct stream *s)
 /* Ends what is late, once a second while there is anything that can be. */
 static void end_the_late(void)
 {
-	timed = 0;
-	mind_gate();
+	timed = stuck = 0;
 	for (int i = 0; i < CONNECTIONS; i++) {
 		struct connection *c = &t->connection[i];
 		if (c->deadline && c->deadline < now)
@@ -651,35 +697,17 @@ static void end_the_late(void)
 	}
 }
 
-static void on_listener(unsigned index, unsigned fd)
-{
-	const struct name *name = &t->name[index];
-	for (int i = 0; i < name->count; i++)
-		if ((unsigned)name->fd[i] == fd)
-			return accept_from(fd, name, name->port[i]);
-}
-
-static void on_gate(void)
-{
-	struct epoll_event event[EVENTS];
-	int count = epoll_wait(gate, event, EVENTS, 0);
-	for (int i = 0; i < count; i++) {
-		uint64_t data = event[i].data.u64;
-		if ((data >> 28 & 15) == PROXY)
-			accept_from(proxy_listener, NULL, 0);
-		else
-			on_listener(data >> 8 & 0xfffff, data >> 32);
-	}
-}
-
 static void dispatch(uint64_t data, uint32_t events)
 {
 	unsigned index = data >> 8 & 0xfffff, generation = data >> 32;
 	switch ((enum kind)(data >> 28 & 15)) {
-	case GATE:
-		return on_gate();
+	case LISTENER:
+		if (t->listener[index].fd >= 0 && t->listener[index].generation == generation)
+			queue(&t->listener[index]);
+		return;
 	case UDP:
-		return on_udp();
+		udp_ready = 1;
+		return;
 	case STREAM_LISTENER:
 		return accept_stream();
 	case STREAM:
@@ -694,9 +722,6 @@ static void dispatch(uint64_t data, uint32_t events)
 		if (t->connection[index].state != FREE && t->connection[index].generation == generation)
 			on_connection(&t->connection[index], data & 1, events);
 		return;
-	case PROXY:
-	case LISTENER:
-		return; /* of the gate */
 	}
 }
 
@@ -706,11 +731,14 @@ static void *serve(void *unused)
 	time_t looked = 0;
 	for (;;) {
 		struct timespec clock;
-		int count = epoll_wait(loop, event, EVENTS, timed ? 1000 : -1);
+		int more = (udp_ready && may_ask()) || (first >= 0 && t->idle_count && !stuck);
+		int count = epoll_wait(loop, event, EVENTS, more ? 0 : timed ? 1000 : -1);
 		clock_gettime(CLOCK_MONOTONIC, &clock);
 		now = clock.tv_sec + 1; /* never 0, which is no time */
 		for (int i = 0; i < count; i++)
 			dispatch(event[i].data.u64, event[i].events);
+		take_questions();
+		take_clients();
 		if (timed && now != looked)
 			end_the_late();
 		looked = now;
@@ -729,6 +757,7 @@ static void share(void)
 	connections_max = left / 4 < CONNECTIONS ? left / 4 : CONNECTIONS;
 	asks_max = left / 8 < ASKS ? left / 8 : ASKS;
 	listeners_max = left - 2 * connections_max - asks_max;
+	listeners_max = listeners_max < LISTENERS ? listeners_max : LISTENERS;
 }
 
 const char *way_open(const char *socket_path)
@@ -749,17 +778,16 @@ const char *way_open(const char *socket_path)
 	share();
 	for (int i = connections_max - 1; i >= 0; i--)
 		t->idle[t->idle_count++] = i;
-	if ((proxy_listener = open_at(here, PROXY_PORT, SOCK_STREAM)) < 0)
+	for (int i = 0; i < LISTENERS; i++)
+		t->listener[i].fd = -1;
+	if ((loop = epoll_create1(EPOLL_CLOEXEC)) < 0)
+		return "epoll";
+	if (!listen_for(-1, here, PROXY_PORT))
 		return "127.0.0.1:3128";
 	if ((udp = open_at(here, 53, SOCK_DGRAM)) < 0 || (stream_listener = open_at(here, 53, SOCK_STREAM)) < 0)
 		return "127.0.0.1:53";
-	if ((loop = epoll_create1(EPOLL_CLOEXEC)) < 0 || (gate = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
-	    watch(gate, EPOLL_CTL_ADD, proxy_listener, EPOLLIN, tag(PROXY, 0, 0, 0)) != 0 ||
-	    watch(loop, EPOLL_CTL_ADD, udp, EPOLLIN, tag(UDP, 0, 0, 0)) != 0 ||
+	if (watch(loop, EPOLL_CTL_ADD, udp, EPOLLIN | EPOLLET, tag(UDP, 0, 0, 0)) != 0 ||
 	    watch(loop, EPOLL_CTL_ADD, stream_listener, EPOLLIN, tag(STREAM_LISTENER, 0, 0, 0)) != 0)
-		return "epoll";
-	mind_gate();
-	if (!gate_open)
 		return "epoll";
 	return NULL;
 }
