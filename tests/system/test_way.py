@@ -10,14 +10,14 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import bawn
 from tests.system import way_world
-from tests.system.conftest import Person, need, owner_of, policy
+from tests.system.conftest import BAWN, Person, need, owner_of, policy
 from tests.system.lab import IMAGE, Lab, runsc_of
 from tests.system.way_world import LISTED, Proxy, echo
 
@@ -365,3 +365,50 @@ def test_a_proxy_that_does_not_accept_keeps_no_box_alive(box: Box) -> None:
     assert child.stdout.readline() == "on\n"
     child.send_signal(signal.SIGTERM)
     assert child.wait(10) == 128 + signal.SIGTERM
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    need("dockerd", "ip", "nsenter", "runsc")
+    with Lab() as made:
+        made.import_image()
+        runsc_of(made, BAWN)
+        yield made
+
+
+@pytest.mark.parametrize("person", ["owner"], indirect=True)
+def test_under_docker(lab: Lab, box: Box) -> None:
+    """The same way; and a container of the same daemon without it opens no socket."""
+    box.engine, box.image, box.more = "docker", IMAGE, lab.environment
+    script = PRELUDE + """
+import urllib.request
+blob = os.urandom(1 << 20)
+def both(name):
+    s = dial(name, 443)
+    def send():
+        s.sendall(blob); s.shutdown(socket.SHUT_WR)
+    threading.Thread(target=send).start()
+    return rest(s) == blob
+status = dict(l.split(":\\t", 1) for l in open("/proc/self/status").read().splitlines() if ":\\t" in l)
+print(json.dumps({
+  "transparent": dial("web.test", 80).send(b"x"), "echo": both("api.test"),
+  "proxy": urllib.request.urlopen("http://web.test/").read().decode(),
+  "unlisted": tried(lambda: dial("other.test", 443)), "outside": tried(lambda: dial("203.0.113.7", 443, 3)),
+  "localhost": socket.gethostbyname("localhost"), "resolver": open("/etc/resolv.conf").read(),
+  "caps": [status[k] for k in ("CapPrm", "CapEff", "CapBnd")],
+  "open": sorted(int(f) for f in os.listdir("/proc/self/fd"))[:3],
+}))"""
+    child = box.start("python3", "-c", script)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, err) == (0, ""), (out, err)
+    assert json.loads(out) == {
+        "transparent": 1, "echo": True, "proxy": "hello web.test by proxy\n", "unlisted": "gaierror",
+        "outside": "errno 113", "localhost": "127.0.0.1",
+        "resolver": "nameserver 127.0.0.1\noptions ndots:0 timeout:5 attempts:2\n",
+        "caps": ["0000000000000000"] * 3, "open": [0, 1, 2],
+    }  # fmt: skip
+    probe = "import socket; socket.socket(socket.AF_UNIX).connect('/w/proxy.sock')"
+    bind = f"type=bind,source={box.proxy.directory},target=/w"
+    words = ["run", "--rm", "--runtime", "runsc", "--network", "none", "--user", f"{box.work.stat().st_uid}"]
+    plain = lab.docker(*words, "--mount", bind, IMAGE, "python3", "-c", probe, check=False)
+    assert "ConnectionRefusedError" in plain.stderr, plain.stderr
