@@ -176,8 +176,8 @@ good, all_there = [], threading.Barrier(300)
 def one(i):
     s = dial(f"n{i % 40}.many.test", 443)
     data = os.urandom(5000)
-    s.sendall(data[:9]); s.recv(0); all_there.wait(20); s.sendall(data[9:]); s.shutdown(socket.SHUT_WR)
-    good.append(rest(s) == data)
+    s.sendall(data[:9]); first = s.recv(9); all_there.wait(20); s.sendall(data[9:]); s.shutdown(socket.SHUT_WR)
+    good.append(first + rest(s) == data)
 threads = [threading.Thread(target=one, args=(i,)) for i in range(300)]
 [t.start() for t in threads]; [t.join() for t in threads]
 print(json.dumps({"good": sum(good)}))""")
@@ -344,6 +344,29 @@ print(json.dumps(found))""")
     }  # fmt: skip
     names = {line.split()[1] for line in box.proxy.asked if not line.split()[1].startswith("x")}
     assert names == {"web.test", "other.test", "broken.test"}
+
+
+@rootless
+def test_in_an_image(box: Box) -> None:
+    """Whose resolv.conf is a link to nowhere, as systemd leaves it, and which has no hosts file."""
+    root = box.person.home / ".local/state/bawn/images/small/rootfs"
+    programs = ["/usr/bin/bash", "/usr/bin/cat"]
+    listed = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True).stdout
+    for file in {*programs, *re.findall(r"(/\S+) \(0x", listed)}:
+        box.person.make(root / os.path.dirname(file)[1:])
+        shutil.copy(os.path.realpath(file), root / file[1:])
+    box.person.make(root / "etc")
+    (root / "etc/resolv.conf").symlink_to("../run/systemd/resolve/stub-resolv.conf")
+    for path in (root, *root.parents):
+        if path.is_relative_to(box.person.home):
+            os.chown(path, box.person.uid, box.person.gid)
+    box.image = "small"
+    ask = "exec 3<>/dev/tcp/$0/80; printf 'GET / HTTP/1.1\\r\\nHost: there\\r\\n\\r\\n' >&3; cat <&3"
+    out = box.run("/usr/bin/bash", "-c", f"cat /etc/resolv.conf; {ask}", "web.test")
+    assert out.startswith("nameserver 127.0.0.1\noptions ndots:0 timeout:5 attempts:2\nHTTP/1.1 200 OK")
+    assert out.endswith("hello there\n")
+    serve = box.run("/usr/bin/bash", "-c", "exec 3<>/dev/tcp/localhost/3128 && echo there")
+    assert serve == "there\n"
 
 
 @each

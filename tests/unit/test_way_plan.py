@@ -63,9 +63,9 @@ def test_the_bundle(tmp_path: Path, uid: int) -> None:
     assert not any(got["process"]["capabilities"].values())
     del got["mounts"], without["mounts"]
     assert got == without
-    assert oci.targets(plan, "", WAY) == {
-        **oci.targets(plan, ""), "/run/bawn/way": True, "/etc/resolv.conf": False,
-    }  # fmt: skip
+    assert oci.targets(plan, "", WAY) == {**oci.targets(plan, ""), "/run/bawn/way": True}
+    image = plan._replace(rootfs="/I")  # whose resolv.conf may be a link
+    assert oci.targets(image, "", WAY) == {**oci.targets(plan, "", WAY), "/etc/resolv.conf": False}
 
 
 def test_the_flags(tmp_path: Path) -> None:
