@@ -23,7 +23,9 @@ from tests.system.way_world import LISTED, Proxy, echo
 
 pytestmark = pytest.mark.system
 
-START = "import sys; sys.path.insert(0, sys.argv[1]); from way_world import main; sys.exit(main(*sys.argv[2:]))"
+START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from way_world import main; sys.exit(main(*sys.argv[2:]))"
+)
 # What every script begins with: a name resolved and dialled as a program without a proxy does.
 PRELUDE = """
 import hashlib, json, os, socket, struct, sys, threading, time
@@ -48,9 +50,9 @@ class Box:
         self.more: dict[str, str] = {}
 
     def start(self, *command: str) -> "subprocess.Popen[str]":
-        words = ["/usr/bin/python3", "-IS", "-c", START, self.tree, self.proxy.directory, self.engine, self.image]
+        where = [str(self.tree), str(self.proxy.directory), self.engine, self.image]
         return subprocess.Popen(
-            [*words, *command], cwd=self.work, env=self.person.environment(**self.more), text=True,
+            ["/usr/bin/python3", "-IS", "-c", START, *where, *command], cwd=self.work, env=self.person.environment(**self.more), text=True,
             user=self.person.uid, group=self.person.gid, extra_groups=[], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -90,15 +92,16 @@ def box(tree: Path, person: Person, work: Path) -> Iterator[Box]:
 each = pytest.mark.parametrize("person", ["owner", "rootless"], indirect=True)
 rootless = pytest.mark.parametrize("person", ["rootless"], indirect=True)
 
-CLIENTS = """
+FETCH = 'fetch("http://web.test/").then(r => r.text()).then(t => process.stdout.write(t))'
+CLIENTS = f"""
 curl -sS http://web.test/
 curl -sS --noproxy '*' http://web.test/
-curl -sS -o /dev/null -w '%{http_code}\\n' http://other.test/
+curl -sS -o /dev/null -w '%{{http_code}}\\n' http://other.test/
 curl -sS --noproxy '*' http://other.test/ 2>/dev/null; echo "curl $?"
 getent ahosts web.test | head -n 1; getent hosts other.test; echo "getent $?"
 getent ahosts localhost | head -n 1
-node -e 'fetch("http://web.test/").then(r => r.text()).then(t => process.stdout.write(t))'
-env -u NODE_USE_ENV_PROXY node -e 'fetch("http://web.test/").then(r => r.text()).then(t => process.stdout.write(t))'
+node -e '{FETCH}'
+env -u NODE_USE_ENV_PROXY node -e '{FETCH}'
 cat /etc/resolv.conf
 grep -h Cap /proc/self/status /proc/1/status | sort -u | cut -f2 | sort -u
 find / \\( -path /usr -o -path /proc \\) -prune -o -type s -print 2>/dev/null
@@ -153,7 +156,8 @@ digest = f"{len(blob)} {hashlib.sha256(blob).hexdigest()}\\n".encode()
 proxy = ("127.0.0.1", 3128)
 print(json.dumps({
   "echo": both("api.test", 443) == blob, "digest": both("api.test", 8443) == digest,
-  "echo by proxy": both("api.test", 443, proxy) == blob, "digest by proxy": both("api.test", 8443, proxy) == digest,
+  "echo by proxy": both("api.test", 443, proxy) == blob,
+  "digest by proxy": both("api.test", 8443, proxy) == digest,
   "first": dial("api.test", 25).recv(100).decode(),
   "port": tried(lambda: dial("api.test", 80)), "no name": tried(lambda: dial("127.64.9.9", 443)),
   "outside": tried(lambda: dial("203.0.113.7", 443, 3)),
@@ -162,7 +166,8 @@ print(json.dumps({
   "six": tried(lambda: socket.create_connection(("2001:db8::7", 443), 3)),
 }))""")
     assert seen == {
-        "echo": True, "digest": True, "echo by proxy": True, "digest by proxy": True, "first": "220 ready\r\n",
+        "echo": True, "digest": True, "echo by proxy": True, "digest by proxy": True,
+        "first": "220 ready\r\n",
         "port": "ConnectionRefusedError", "no name": "ConnectionRefusedError",
         "outside": "errno 113", "udp": "errno 113", "raw": "PermissionError", "six": "errno 113",
     }  # fmt: skip
@@ -176,7 +181,8 @@ good, all_there = [], threading.Barrier(300)
 def one(i):
     s = dial(f"n{i % 40}.many.test", 443)
     data = os.urandom(5000)
-    s.sendall(data[:9]); first = s.recv(9); all_there.wait(20); s.sendall(data[9:]); s.shutdown(socket.SHUT_WR)
+    s.sendall(data[:9]); first = s.recv(9); all_there.wait(20)
+    s.sendall(data[9:]); s.shutdown(socket.SHUT_WR)
     good.append(first + rest(s) == data)
 threads = [threading.Thread(target=one, args=(i,)) for i in range(300)]
 [t.start() for t in threads]; [t.join() for t in threads]
@@ -233,8 +239,8 @@ print(json.dumps({
     out, err = child.communicate("\n", timeout=30)
     assert (child.returncode, err) == (0, "")
     assert json.loads(out) == {
-        "held": ["", ""], "proxy": "ConnectionResetError", "name": "gaierror", "address": "ConnectionResetError",
-        "outside": "errno 113",
+        "held": ["", ""], "proxy": "ConnectionResetError", "name": "gaierror",
+        "address": "ConnectionResetError", "outside": "errno 113",
     }  # fmt: skip
 
 
@@ -250,7 +256,8 @@ def turn(s):
         with s.accept()[0] as c:
             c.recv(1000); c.sendall(b"own")
 def bind(at, port, reuse=1):
-    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse); s.bind((at, port)); serve(s)
+    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+    s.bind((at, port)); serve(s)
 def ask(name, port):
     with dial(name, port) as s:
         s.sendall(b"GET / HTTP/1.1\\r\\nHost: there\\r\\n\\r\\n"); return s.recv(100)[-12:].decode()
@@ -322,8 +329,10 @@ found = {
   "aaaa": told(udp(question("web.test", 28))), "https": told(udp(question("web.test", 65))),
   "unlisted": told(udp(question("other.test"))), "broken": told(udp(question("broken.test"))),
   "localhost": told(udp(question("localhost"))), "ptr": told(udp(question("1.0.64.127.in-addr.arpa", 12))),
-  "line end": told(udp(question("a\\r\\nX: y.test"))), "edns": udp(question("web.test", 1, 0x100, edns, (1, 0, 0, 1)))[11],
-  "two": told(udp(question("web.test", counts=(2, 0, 0, 0)))), "update": told(udp(question("web.test", flags=0x2800))),
+  "line end": told(udp(question("a\\r\\nX: y.test"))),
+  "edns": udp(question("web.test", 1, 0x100, edns, (1, 0, 0, 1)))[11],
+  "two": told(udp(question("web.test", counts=(2, 0, 0, 0)))),
+  "update": told(udp(question("web.test", flags=0x2800))),
   "an answer": told(udp(question("web.test", flags=0x8100), 0.5)), "short": told(udp(b"\\0" * 11, 0.5)),
   "tcp": sorted(tcp(question("web.test"), question("other.test"), question("web.test", 28))),
 }
@@ -383,7 +392,9 @@ def test_no_proxy_no_run(box: Box) -> None:
 def test_a_proxy_that_does_not_accept_keeps_no_box_alive(box: Box) -> None:
     """connect(2) of the Sentry waits then; signals and the command's end do not."""
     box.proxy.stalled = True
-    child = box.start("sh", "-c", "for i in 1 2 3 4; do curl -s -m 1 http://web.test/; done; echo on; sleep 60")
+    child = box.start(
+        "sh", "-c", "for i in 1 2 3 4; do curl -s -m 1 http://web.test/; done; echo on; sleep 60"
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == "on\n"
     child.send_signal(signal.SIGTERM)
@@ -403,7 +414,9 @@ def lab() -> Iterator[Lab]:
 def test_under_docker(lab: Lab, box: Box) -> None:
     """The same way; and a container of the same daemon without it opens no socket."""
     box.engine, box.image, box.more = "docker", IMAGE, lab.environment
-    script = PRELUDE + """
+    script = (
+        PRELUDE
+        + """
 import urllib.request
 blob = os.urandom(1 << 20)
 def both(name):
@@ -421,6 +434,7 @@ print(json.dumps({
   "caps": [status[k] for k in ("CapPrm", "CapEff", "CapBnd")],
   "open": sorted(int(f) for f in os.listdir("/proc/self/fd"))[:3],
 }))"""
+    )
     child = box.start("python3", "-c", script)
     out, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (0, ""), (out, err)

@@ -156,7 +156,9 @@ def _head(peer: socket.socket) -> bytes:
 
 
 def _answer(peer: socket.socket, text: str, status: str = "200 OK") -> None:
-    peer.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode())
+    peer.sendall(
+        f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode()
+    )
 
 
 def main(directory: str, engine: str, image: str, *command: str) -> int:

@@ -27,8 +27,8 @@ def test_two_hundred_thousand_mutations(tmp_path: Path) -> None:
         pytest.skip("missing: cc")
     program = tmp_path / "fuzz"
     subprocess.run(
-        ["cc", *STRICT, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{BOX}", "-o", program,
-         Path(__file__).with_name("wire_fuzz.c"), BOX / "wire.c"],
+        ["cc", *STRICT, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{BOX}",
+         "-o", program, Path(__file__).with_name("wire_fuzz.c"), BOX / "wire.c"],
         check=True,
     )  # fmt: skip
     done = subprocess.run([program, "250000"], capture_output=True, text=True, timeout=60, check=False)
@@ -118,7 +118,9 @@ def test_answers_word_for_word(wire: ctypes.CDLL) -> None:
     """The question comes back as it was written; A has an address, all other types none."""
     asked = packet(b"WeB.TeST")
     fields = struct.pack("!HHHIH", 0xC00C, 1, 1, 1, 4) + b"\x7f\x40\0\1"
-    assert answer(wire, asked, 0, 0x7F400001) == struct.pack("!6H", 7, 0x8180, 1, 1, 0, 0) + asked[12:] + fields
+    assert (
+        answer(wire, asked, 0, 0x7F400001) == struct.pack("!6H", 7, 0x8180, 1, 1, 0, 0) + asked[12:] + fields
+    )
     for other in (28, 65, 255, 15):
         asked = packet(type=other)
         assert answer(wire, asked, 0, 0x7F400001) == struct.pack("!6H", 7, 0x8180, 1, 0, 0, 0) + asked[12:]
