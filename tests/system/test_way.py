@@ -52,7 +52,8 @@ class Box:
     def start(self, *command: str) -> "subprocess.Popen[str]":
         where = [str(self.tree), str(self.proxy.directory), self.engine, self.image]
         return subprocess.Popen(
-            ["/usr/bin/python3", "-IS", "-c", START, *where, *command], cwd=self.work, env=self.person.environment(**self.more), text=True,
+            ["/usr/bin/python3", "-IS", "-c", START, *where, *command],
+            cwd=self.work, env=self.person.environment(**self.more), text=True,
             user=self.person.uid, group=self.person.gid, extra_groups=[], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
