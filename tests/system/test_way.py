@@ -160,6 +160,7 @@ print(json.dumps({
   "echo by proxy": both("api.test", 443, proxy) == blob,
   "digest by proxy": both("api.test", 8443, proxy) == digest,
   "first": dial("api.test", 25).recv(100).decode(),
+  "refused": [tried(lambda: dial("api.test", p).recv(9).decode()) for p in (13, 14)],
   "port": tried(lambda: dial("api.test", 80)), "no name": tried(lambda: dial("127.64.9.9", 443)),
   "outside": tried(lambda: dial("203.0.113.7", 443, 3)),
   "udp": tried(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"x", ("203.0.113.7", 443))),
@@ -168,7 +169,7 @@ print(json.dumps({
 }))""")
     assert seen == {
         "echo": True, "digest": True, "echo by proxy": True, "digest by proxy": True,
-        "first": "220 ready\r\n",
+        "first": "220 ready\r\n", "refused": ["ConnectionResetError"] * 2,
         "port": "ConnectionRefusedError", "no name": "ConnectionRefusedError",
         "outside": "errno 113", "udp": "errno 113", "raw": "PermissionError", "six": "errno 113",
     }  # fmt: skip

@@ -49,8 +49,8 @@ def flood(peer: socket.socket) -> None:
 
 
 def push(peer: socket.socket) -> None:
-    """Speaks first, in the same write as the proxy's own answer would end in."""
-    peer.sendall(b"220 ready\r\n")
+    """Speaks first, in the same write as the proxy's own answer."""
+    peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n220 ready\r\n")
 
 
 def mute(peer: socket.socket) -> None:
@@ -59,9 +59,19 @@ def mute(peer: socket.socket) -> None:
         pass
 
 
+def refuse(peer: socket.socket) -> None:
+    """Instead of the proxy's 200: what its decision is when a list has changed, or an address is bad."""
+    _answer(peer, "denied BWN820\n", "403 Forbidden")
+
+
+def babble(peer: socket.socket) -> None:
+    """No head at all."""
+    peer.sendall(b"x" * 9000)
+
+
 LISTED: dict[str, dict[int, Service]] = {
     "web.test": {80: http, 443: http},
-    "api.test": {443: echo, 8443: digest, 9000: flood, 25: push, 7: mute},
+    "api.test": {443: echo, 8443: digest, 9000: flood, 25: push, 7: mute, 13: refuse, 14: babble},
     **{f"n{i}.many.test": {443: echo} for i in range(40)},
 }
 
@@ -136,8 +146,8 @@ class Proxy:
         elif method == "CONNECT":
             name, _, port = target.rpartition(":")
             if service := LISTED.get(name, {}).get(int(port)):
-                if service is push:
-                    return peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n220 ready\r\n")
+                if service in (push, refuse, babble):
+                    return service(peer)
                 peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
                 return service(peer)
         elif (name := target.removeprefix("http://").partition("/")[0]) in LISTED:
