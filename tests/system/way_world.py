@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+BACKLOG = 1024
 Service = Callable[[socket.socket], None]
 
 
@@ -48,8 +49,8 @@ def flood(peer: socket.socket) -> None:
 
 
 def push(peer: socket.socket) -> None:
-    """Speaks first, in the same write as the proxy's own answer would end in."""
-    peer.sendall(b"220 ready\r\n")
+    """Speaks first, in the same write as the proxy's own answer."""
+    peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n220 ready\r\n")
 
 
 def mute(peer: socket.socket) -> None:
@@ -58,9 +59,19 @@ def mute(peer: socket.socket) -> None:
         pass
 
 
+def refuse(peer: socket.socket) -> None:
+    """Instead of the proxy's 200: what its decision is when a list has changed, or an address is bad."""
+    _answer(peer, "denied BWN820\n", "403 Forbidden")
+
+
+def babble(peer: socket.socket) -> None:
+    """No head at all."""
+    peer.sendall(b"x" * 9000)
+
+
 LISTED: dict[str, dict[int, Service]] = {
     "web.test": {80: http, 443: http},
-    "api.test": {443: echo, 8443: digest, 9000: flood, 25: push, 7: mute},
+    "api.test": {443: echo, 8443: digest, 9000: flood, 25: push, 7: mute, 13: refuse, 14: babble},
     **{f"n{i}.many.test": {443: echo} for i in range(40)},
 }
 
@@ -72,6 +83,7 @@ class Proxy:
         self.directory, self._owner = directory, (uid, gid)
         self.asked: list[str] = []  # request lines, with the Bawn-Way field
         self.delay = 0.0  # before any answer
+        self.stalled = False  # accepts nothing more
         self.open: set[socket.socket] = set()
         self.most = 0  # connections at one time
         self._server = socket.socket(socket.AF_UNIX)
@@ -83,7 +95,7 @@ class Proxy:
         path.chmod(0o600)
         for made in (self.directory, path):
             os.chown(made, *self._owner)
-        self._server.listen(1024)
+        self._server.listen(BACKLOG)
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
@@ -106,6 +118,8 @@ class Proxy:
                 peer, _ = self._server.accept()
             except OSError:
                 return
+            while self.stalled:
+                time.sleep(0.05)
             self.open.add(peer)
             self.most = max(self.most, len(self.open))
             threading.Thread(target=self._serve, args=(peer,), daemon=True).start()
@@ -132,8 +146,8 @@ class Proxy:
         elif method == "CONNECT":
             name, _, port = target.rpartition(":")
             if service := LISTED.get(name, {}).get(int(port)):
-                if service is push:
-                    return peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n220 ready\r\n")
+                if service in (push, refuse, babble):
+                    return service(peer)
                 peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
                 return service(peer)
         elif (name := target.removeprefix("http://").partition("/")[0]) in LISTED:
@@ -168,6 +182,9 @@ def main(directory: str, engine: str, image: str, *command: str) -> int:
     from bawn.plan.way import variables
 
     ready = prepare(Wanted(engine=engine, image=image, quiet=True), command)
+    if ready.plan.errors:
+        say(str(ready.plan.errors))
+        return 2
     values = variables({v.name: v.value for v in ready.plan.env})
     plan = ready.plan._replace(env=tuple(sorted(EnvVar(name, value) for name, value in values.items())))
     run = docker.run if engine == "docker" else gvisor.run

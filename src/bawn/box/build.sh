@@ -17,6 +17,6 @@ build() {
         -D_FORTIFY_SOURCE=2 ${CFLAGS:-} -o "bin/.$name" "$@"
     mv "bin/.$name" "bin/$name"
 }
-build init init.c way.c wire.c
+build init init.c way.c join.c resolve.c wire.c
 build launch launch.c
 build relay ../relay/relay.c

@@ -11,10 +11,11 @@
  *   127.64.x.y:PORT    the address of a listed name, at its listed ports: a connection is announced to
  *                      the proxy by name (CONNECT) and joined, or reset.
  *
- * One listener for each name and port, on exactly that address, opened when the name is asked for. (A
- * wildcard listener for each port would need fewer descriptors, but take the port from the box's own
- * servers: measured, 0.0.0.0:443 excludes 127.0.0.1:443 here. So does the exact one only 0.0.0.0:443.)
- * No connection reaches an address that has no name, or a port that is not of the name.
+ * One listener for each name and port, on exactly that address (gVisor binds any of 127/8, and ports below
+ * 1024 without a capability), opened when the name is asked for. A wildcard listener for each port would
+ * need fewer descriptors, but exclude the box's own servers from 127.0.0.1 at that port, and answer
+ * there where nobody should: measured. The exact one excludes at most a server on 0.0.0.0 that does not set
+ * SO_REUSEADDR. So the kernel refuses an address that has no name, and a port that is not of the name.
  *
  * None of this is the wall: the command may speak to the socket itself, and says there whatever it
  * likes. The proxy decides on each connection anew.
@@ -25,18 +26,16 @@
  *
  * Everything is bounded: descriptors by RLIMIT_NOFILE, shared out in `share`; memory by the tables, which
  * are mapped once and become real as they are used; work by level-triggered epoll, one read at a time.
+ * What listens is edge-triggered and kept in a queue until it is empty, so that what cannot be taken yet waits
+ * in the kernel. (Taking listeners out while all is busy would cost a call for each of them.)
  */
 #define _GNU_SOURCE
 #include "way.h"
-#include "wire.h"
+#include "way_parts.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -46,103 +45,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-	PROXY_PORT = 3128,
-	CONNECTIONS = 1024,
-	NAMES = 4096,
-	ASKS = 256,  /* questions to the proxy under way */
-	WAITS = 256, /* questions of the box that wait for them */
-	STREAMS = 32, /* connections to the resolver */
-	ROOM = 65536, /* what one direction of a connection may hold back */
-	HEAD = 8192,
-	MESSAGE = 1024, /* a question over TCP */
-	BACKLOG = 512,
-	EVENTS = 64,
-	SECONDS_CONNECT = 30,
-	SECONDS_ASK = 4, /* before the client gives up: resolv.conf says 5 */
-	SECONDS_STREAM = 30,
-	SECONDS_LEAVE = 10, /* for a client to go when there is nobody behind it any more */
-};
-static const uint32_t FIRST_ADDRESS = 0x7f400001; /* 127.64.0.1 */
-
-/* What an event is about: kind, index and a side or port in the low half, a generation in the high
- * one, so that an event of something closed in the same batch is known to be late. */
-enum kind { GATE, PROXY, LISTENER, CLIENT, UDP, STREAM_LISTENER, STREAM, ASK };
-
-struct flow {
-	unsigned at, length; /* what is held back, in its room */
-	unsigned char ended, told; /* its source has ended; its destination knows */
-};
-
-/* flow[0] is from the client (fd[0]) to the proxy (fd[1]), flow[1] the other way. */
-struct connection {
-	enum { FREE, HEAD_AWAITED, JOINED } state;
-	int fd[2];
-	uint32_t watched[2];
-	struct flow flow[2];
-	unsigned char deaf; /* the proxy's end takes nothing more: what the client says is dropped */
-	unsigned char roomy; /* its rooms have been written to */
-	time_t deadline; /* 0 for none */
-	unsigned generation;
-};
-
-struct name {
-	char text[NAME_SIZE];
-	int count;
-	uint16_t port[PORTS];
-	int fd[PORTS];
-};
-
-struct ask {
-	char name[NAME_SIZE]; /* "" for a free one */
-	int fd;
-	unsigned got, generation;
-	time_t deadline;
-	char head[HEAD];
-};
-
-struct wait {
-	int used, ask, stream; /* stream -1: UDP, to `from` */
-	unsigned generation; /* of the stream */
-	struct sockaddr_in from;
-	struct question question;
-};
-
-struct stream {
-	int fd, used, ended, pending;
-	unsigned got, generation;
-	time_t deadline;
-	unsigned char data[2 + MESSAGE];
-};
-
-static struct tables {
-	struct connection connection[CONNECTIONS];
-	int idle[CONNECTIONS], idle_count; /* a stack: the rooms used last are used again */
-	struct name name[NAMES];
-	struct ask ask[ASKS];
-	struct wait wait[WAITS];
-	struct stream stream[STREAMS];
-	char scratch[ROOM];
-	char room[CONNECTIONS][2][ROOM];
-} *t;
-
+struct tables *t;
+int loop, timed;
+time_t now;
 static struct sockaddr_un proxy = { .sun_family = AF_UNIX };
-static int loop, gate, proxy_listener, udp, stream_listener; /* descriptors; `gate` is what waits when all are busy */
-static int names, listeners, gate_open, timed;
-static int connections_max, asks_max, listeners_max;
-static time_t now;
 
-/* ---- small things ---------------------------------------------------------------------------- */
-
-static uint64_t tag(enum kind kind, unsigned index, unsigned low, unsigned generation)
+uint64_t tag(enum kind kind, unsigned index, unsigned low, unsigned generation)
 {
 	return (uint64_t)generation << 32 | (uint64_t)kind << 28 | (uint64_t)index << 8 | low;
 }
 
-static int watch(int epoll, int op, int fd, uint32_t events, uint64_t data)
+int watch(int op, int fd, uint32_t events, uint64_t data)
 {
 	struct epoll_event event = { events, { .u64 = data } };
-	return epoll_ctl(epoll, op, fd, &event);
+	return epoll_ctl(loop, op, fd, &event);
 }
 
 static struct sockaddr_in address_of(uint32_t address, unsigned port)
@@ -150,8 +66,7 @@ static struct sockaddr_in address_of(uint32_t address, unsigned port)
 	return (struct sockaddr_in){ AF_INET, htons(port), { htonl(address) }, { 0 } };
 }
 
-/* A nonblocking socket on that address, listening where it is a stream; -1 and errno. */
-static int open_at(uint32_t address, unsigned port, int type)
+int open_at(uint32_t address, unsigned port, int type)
 {
 	struct sockaddr_in at = address_of(address, port);
 	int one = 1, fd = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -166,7 +81,7 @@ static int open_at(uint32_t address, unsigned port, int type)
 	return -1;
 }
 
-static int dial(void)
+int dial(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&proxy, sizeof proxy) == 0)
@@ -178,508 +93,39 @@ static int dial(void)
 	return -1;
 }
 
-static int say(int fd, const char *text, size_t length)
+int say(int fd, const char *text, size_t length)
 {
 	return send(fd, text, length, MSG_NOSIGNAL) == (ssize_t)length;
 }
 
-static void close_with_reset(int fd)
+void close_with_reset(int fd)
 {
 	struct linger hard = { 1, 0 };
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
 	close(fd);
 }
 
-/* ---- connections ----------------------------------------------------------------------------- */
-
-/* Accepting goes on while there is a free connection; what comes then waits in the kernel. */
-static void mind_gate(void)
-{
-	int open = t->idle_count > 0;
-	if (open != gate_open && watch(loop, open ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, gate, EPOLLIN, tag(GATE, 0, 0, 0)) == 0)
-		gate_open = open;
-}
-
-static void drop(struct connection *c, int reset)
-{
-	unsigned index = c - t->connection;
-	if (reset)
-		close_with_reset(c->fd[0]);
-	else
-		close(c->fd[0]);
-	close(c->fd[1]);
-	if (c->roomy)
-		madvise(t->room[index], sizeof t->room[index], MADV_DONTNEED);
-	*c = (struct connection){ .generation = c->generation + 1 };
-	t->idle[t->idle_count++] = index;
-	mind_gate();
-}
-
-/* Watches for what can be done now, and for nothing else: an end without a use is taken out, since it
- * would report its hang-up for ever. 0 where that cannot be. */
-static int settle(struct connection *c)
-{
-	for (int side = 0; side < 2; side++) {
-		const struct flow *out = &c->flow[side], *in = &c->flow[!side];
-		uint32_t wanted = (!out->length && !out->ended && (c->state == JOINED || side) ? EPOLLIN : 0) |
-				  (in->length && c->state == JOINED ? EPOLLOUT : 0);
-		if (wanted == c->watched[side])
-			continue;
-		int op = !wanted ? EPOLL_CTL_DEL : c->watched[side] ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-		if (watch(loop, op, c->fd[side], wanted, tag(CLIENT, c - t->connection, side, c->generation)) != 0)
-			return 0;
-		c->watched[side] = wanted;
-	}
-	return 1;
-}
-
-/* The proxy's end is gone. What it has said still reaches the client; what the client says does not count. */
-static void deafen(struct connection *c)
-{
-	c->deaf = 1;
-	c->flow[0].length = 0;
-}
-
-/* Writes to the destination of a flow: how much it took, -1 where it is gone. */
-static ssize_t put(struct connection *c, int from, const char *data, size_t length)
-{
-	if (from == 0 && c->deaf)
-		return length;
-	ssize_t sent = send(c->fd[!from], data, length, MSG_NOSIGNAL);
-	if (sent >= 0)
-		return sent;
-	if (errno == EAGAIN || errno == EINTR)
-		return 0;
-	if (from == 1)
-		return -1;
-	deafen(c);
-	return length;
-}
-
-/* Moves what can be moved from side `from` in one read. 0 where the connection must be reset. */
-static int move(struct connection *c, int from)
-{
-	struct flow *flow = &c->flow[from];
-	char *room = t->room[c - t->connection][from];
-	if (flow->length) {
-		ssize_t sent = put(c, from, room + flow->at, flow->length);
-		if (sent < 0)
-			return 0;
-		if (from == 1 || !c->deaf) {
-			flow->at += sent;
-			flow->length -= sent;
-		}
-	} else if (!flow->ended) {
-		ssize_t got = recv(c->fd[from], t->scratch, ROOM, 0);
-		if (got < 0 && (errno == EAGAIN || errno == EINTR))
-			return 1;
-		if (got < 0 && from == 0)
-			return 0;
-		/* An error of the proxy's end: it closed with something unread. That is an end, and no more. */
-		if (got < 0)
-			deafen(c);
-		if (got <= 0) {
-			flow->ended = 1;
-		} else {
-			ssize_t sent = put(c, from, t->scratch, got);
-			if (sent < 0)
-				return 0;
-			if (sent < got) {
-				memcpy(room, t->scratch + sent, got - sent);
-				c->roomy = 1;
-				flow->at = 0;
-				flow->length = got - sent;
-			}
-		}
-	}
-	if (flow->ended && !flow->length && !flow->told) {
-		flow->told = 1;
-		shutdown(c->fd[!from], SHUT_WR);
-	}
-	return 1;
-}
-
-/* After something has moved: is it over, or what comes next? */
-static void go_on(struct connection *c)
-{
-	const struct flow *out = &c->flow[0], *back = &c->flow[1];
-	if (back->told && (out->told || (out->ended && c->deaf)))
-		return drop(c, 0);
-	if (back->told && c->deaf && !c->deadline) {
-		c->deadline = now + SECONDS_LEAVE;
-		timed = 1;
-	}
-	if (!settle(c))
-		drop(c, 1);
-}
-
-/* The answer to CONNECT, into the room of what goes to the client. */
-static void read_connect_answer(struct connection *c)
-{
-	struct flow *flow = &c->flow[1];
-	char *room = t->room[c - t->connection][1];
-	ssize_t got = recv(c->fd[1], room + flow->at, HEAD - flow->at, 0);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	c->roomy = 1;
-	if (got <= 0)
-		return drop(c, 1);
-	size_t whole = flow->at + got, head = head_length(room, whole);
-	flow->at = whole; /* while the head is awaited: how much of it is there */
-	if (head == 0 ? whole == HEAD : head_status(room, head) != 200)
-		return drop(c, 1);
-	if (head == 0)
-		return;
-	c->state = JOINED;
-	c->deadline = 0;
-	flow->at = head;
-	flow->length = whole - head;
-	if (!move(c, 1) || !move(c, 0))
-		return drop(c, 1);
-	go_on(c);
-}
-
-static void on_connection(struct connection *c, int side, uint32_t events)
-{
-	if (c->state == HEAD_AWAITED)
-		return read_connect_answer(c);
-	/* An event may be for both of the directions that an end has a part in. */
-	if (c->flow[!side].length && !move(c, !side))
-		return drop(c, 1);
-	if (events & ~EPOLLOUT && !c->flow[side].length && !move(c, side))
-		return drop(c, 1);
-	if (side == 1 && events & EPOLLHUP && c->flow[1].ended)
-		deafen(c);
-	go_on(c);
-}
-
-/* Takes a client in; `name` NULL for one that speaks to the proxy itself. */
-static void admit(int client, const struct name *name, unsigned port)
-{
-	char text[2 * NAME_SIZE + 128];
-	int one = 1, upstream = dial();
-	if (upstream < 0)
-		return close_with_reset(client);
-	if (name) {
-		int length = snprintf(text, sizeof text,
-				      "CONNECT %s:%u HTTP/1.1\r\nHost: %s:%u\r\nBawn-Way: transparent\r\n\r\n",
-				      name->text, port, name->text, port);
-		if (!say(upstream, text, length)) {
-			close(upstream);
-			return close_with_reset(client);
-		}
-	}
-	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	struct connection *c = &t->connection[t->idle[--t->idle_count]];
-	c->state = name ? HEAD_AWAITED : JOINED;
-	c->fd[0] = client;
-	c->fd[1] = upstream;
-	c->deadline = name ? now + SECONDS_CONNECT : 0;
-	timed |= name != NULL;
-	if (!settle(c))
-		drop(c, 1);
-	mind_gate();
-}
-
-static void accept_from(int listener, const struct name *name, unsigned port)
-{
-	for (int turn = 0; turn < 16 && t->idle_count; turn++) {
-		int client = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (client < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-			/* Something is used up. Not tried again at once, but at the next second. */
-			gate_open = watch(loop, EPOLL_CTL_DEL, gate, 0, 0) != 0;
-			timed = 1;
-		}
-		if (client < 0)
-			return;
-		admit(client, name, port);
-	}
-}
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-static void shut(struct name *name, int at)
-{
-	close(name->fd[at]);
-	listeners--;
-	name->count--;
-	name->port[at] = name->port[name->count];
-	name->fd[at] = name->fd[name->count];
-}
-
-static struct name *find_name(const char *text)
-{
-	for (int i = 0; i < names; i++)
-		if (!strcmp(t->name[i].text, text))
-			return &t->name[i];
-	return NULL;
-}
-
-/* Listens at exactly these ports of the name: 0 where one of them cannot be had. (A server of the box
- * itself on 0.0.0.0 has it, or there are too many. The name leads nowhere then, rather than to that.) */
-static int listen_at(struct name *name, const uint16_t *port, int count)
-{
-	for (int i = name->count - 1; i >= 0; i--) {
-		int kept = 0;
-		for (int k = 0; k < count; k++)
-			kept |= port[k] == name->port[i];
-		if (!kept)
-			shut(name, i);
-	}
-	for (int k = 0; k < count; k++) {
-		int have = 0;
-		for (int i = 0; i < name->count; i++)
-			have |= name->port[i] == port[k];
-		if (have)
-			continue;
-		if (listeners >= listeners_max)
-			return 0;
-		int fd = open_at(FIRST_ADDRESS + (name - t->name), port[k], SOCK_STREAM);
-		if (fd < 0)
-			return 0;
-		if (watch(gate, EPOLL_CTL_ADD, fd, EPOLLIN, tag(LISTENER, name - t->name, 0, fd)) != 0) {
-			close(fd);
-			return 0;
-		}
-		name->port[name->count] = port[k];
-		name->fd[name->count++] = fd;
-		listeners++;
-	}
-	return 1;
-}
-
-static uint32_t address_for(const char *text, const uint16_t *port, int count)
-{
-	struct name *name = find_name(text);
-	if (!name && names == NAMES)
-		return 0;
-	if (!name) {
-		name = &t->name[names++];
-		strcpy(name->text, text);
-	}
-	return listen_at(name, port, count) ? FIRST_ADDRESS + (name - t->name) : 0;
-}
-
-/* ---- the resolver ---------------------------------------------------------------------------- */
-
-static void close_stream(struct stream *s)
-{
-	close(s->fd);
-	s->used = 0;
-	s->generation++;
-}
-
-/* To the client; where that does not take it at once, it is not waited for. */
-static void answer(const struct sockaddr_in *from, struct stream *s, const struct question *question, int code,
-		   uint32_t address)
-{
-	unsigned char out[2 + ANSWER_SIZE];
-	size_t length = write_answer(question, code, address, out + 2);
-	out[0] = length >> 8;
-	out[1] = length;
-	if (!s)
-		sendto(udp, out + 2, length, MSG_NOSIGNAL, (const struct sockaddr *)from, sizeof *from);
-	else if (!say(s->fd, (char *)out, length + 2))
-		shutdown(s->fd, SHUT_RDWR); /* seen, and closed, as the end of the stream */
-}
-
-static void end_ask(struct ask *a, int code, uint32_t address)
-{
-	for (int i = 0; i < WAITS; i++) {
-		struct wait *w = &t->wait[i];
-		if (!w->used || w->ask != a - t->ask)
-			continue;
-		w->used = 0;
-		struct stream *s = w->stream < 0 ? NULL : &t->stream[w->stream];
-		if (s && s->generation != w->generation)
-			continue;
-		answer(&w->from, s, &w->question, code, address);
-		if (s && --s->pending == 0 && s->ended)
-			close_stream(s);
-	}
-	close(a->fd);
-	a->name[0] = 0;
-	a->generation++;
-}
-
-/* A question to the proxy about this name, or the one that is under way; NULL where there is none. */
-static struct ask *ask_about(const char *name)
-{
-	struct ask *a = NULL;
-	char text[2 * NAME_SIZE + 128];
-	for (int i = 0; i < asks_max; i++) {
-		if (!strcmp(t->ask[i].name, name))
-			return &t->ask[i];
-		if (!a && !t->ask[i].name[0])
-			a = &t->ask[i];
-	}
-	if (!a || (a->fd = dial()) < 0)
-		return NULL;
-	int length = snprintf(text, sizeof text, "RESOLVE %s HTTP/1.1\r\nHost: %s\r\nBawn-Way: resolve\r\n\r\n", name, name);
-	if (!say(a->fd, text, length) ||
-	    watch(loop, EPOLL_CTL_ADD, a->fd, EPOLLIN, tag(ASK, a - t->ask, 0, a->generation)) != 0) {
-		close(a->fd);
-		return NULL;
-	}
-	strcpy(a->name, name);
-	a->got = 0;
-	a->deadline = now + SECONDS_ASK;
-	timed = 1;
-	return a;
-}
-
-static void on_ask(struct ask *a)
-{
-	uint16_t port[PORTS];
-	ssize_t got = recv(a->fd, a->head + a->got, HEAD - a->got, 0);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (got <= 0)
-		return end_ask(a, SERVFAIL, 0);
-	a->got += got;
-	size_t head = head_length(a->head, a->got);
-	if (head == 0 && a->got < HEAD)
-		return;
-	int status = head ? head_status(a->head, head) : -1;
-	int count = status == 200 ? head_ports(a->head, head, port) : -1;
-	uint32_t address = count > 0 ? address_for(a->name, port, count) : 0;
-	if (status == 403) { /* the policy may have changed */
-		struct name *name = find_name(a->name);
-		while (name && name->count)
-			shut(name, name->count - 1);
-	}
-	end_ask(a, address ? NOERROR : status == 403 ? NXDOMAIN : SERVFAIL, address);
-}
-
-static void on_question(const unsigned char *packet, size_t length, const struct sockaddr_in *from, struct stream *s)
-{
-	struct question question;
-	int code = read_question(packet, length, &question);
-	if (code == IGNORE)
-		return;
-	if (code != NOERROR || is_local(&question))
-		return answer(from, s, &question, code, 0);
-	struct wait *w = t->wait, *end = t->wait + WAITS;
-	while (w < end && w->used)
-		w++;
-	struct ask *a = w < end ? ask_about(question.name) : NULL;
-	if (!a)
-		return answer(from, s, &question, SERVFAIL, 0);
-	*w = (struct wait){ 1, a - t->ask, s ? s - t->stream : -1, s ? s->generation : 0, { 0 }, question };
-	if (from)
-		w->from = *from;
-	if (s)
-		s->pending++;
-}
-
-static void on_udp(void)
-{
-	for (int turn = 0; turn < EVENTS; turn++) {
-		struct sockaddr_in from;
-		socklen_t size = sizeof from;
-		ssize_t got = recvfrom(udp, t->scratch, MESSAGE, 0, (struct sockaddr *)&from, &size);
-		if (got < 0)
-			return;
-		on_question((unsigned char *)t->scratch, got, &from, NULL);
-	}
-}
-
-static void accept_stream(void)
-{
-	int fd = accept4(stream_listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	struct stream *s = t->stream, *end = t->stream + STREAMS;
-	if (fd < 0)
-		return;
-	while (s < end && s->used)
-		s++;
-	if (s == end || watch(loop, EPOLL_CTL_ADD, fd, EPOLLIN, tag(STREAM, s - t->stream, 0, s->generation)) != 0)
-		return close_with_reset(fd);
-	*s = (struct stream){ .fd = fd, .used = 1, .generation = s->generation, .deadline = now + SECONDS_STREAM };
-	timed = 1;
-}
-
-/* Questions over TCP have their length in front (RFC 1035 4.2.2), and may come in one go (RFC 7766). */
-static void on_stream(struct stream *s)
-{
-	ssize_t got = recv(s->fd, s->data + s->got, sizeof s->data - s->got, 0);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (got < 0 || (got == 0 && !s->pending))
-		return close_stream(s);
-	if (got == 0) { /* half closed: it still reads */
-		s->ended = 1;
-		epoll_ctl(loop, EPOLL_CTL_DEL, s->fd, NULL);
-		return;
-	}
-	s->got += got;
-	s->deadline = now + SECONDS_STREAM;
-	unsigned at = 0;
-	while (s->got - at >= 2) {
-		unsigned length = s->data[at] << 8 | s->data[at + 1];
-		if (length > MESSAGE)
-			return close_stream(s);
-		if (s->got - at - 2 < length)
-			break;
-		on_question(s->data + at + 2, length, NULL, s);
-		at += 2 + length;
-	}
-	memmove(s->data, s->data + at, s->got -= at);
-}
-
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* Ends what is late, once a second while there is anything that can be. */
+/* Once a second while there is anything that can be late. */
 static void end_the_late(void)
 {
 	timed = 0;
-	mind_gate();
-	for (int i = 0; i < CONNECTIONS; i++) {
-		struct connection *c = &t->connection[i];
-		if (c->deadline && c->deadline < now)
-			drop(c, c->state == HEAD_AWAITED);
-		timed |= c->deadline != 0;
-	}
-	for (int i = 0; i < ASKS; i++) {
-		if (t->ask[i].name[0] && t->ask[i].deadline < now)
-			end_ask(&t->ask[i], SERVFAIL, 0);
-		timed |= t->ask[i].name[0] != 0;
-	}
-	for (int i = 0; i < STREAMS; i++) {
-		if (t->stream[i].used && t->stream[i].deadline < now)
-			close_stream(&t->stream[i]);
-		timed |= t->stream[i].used;
-	}
-}
-
-static void on_listener(unsigned index, unsigned fd)
-{
-	const struct name *name = &t->name[index];
-	for (int i = 0; i < name->count; i++)
-		if ((unsigned)name->fd[i] == fd)
-			return accept_from(fd, name, name->port[i]);
-}
-
-static void on_gate(void)
-{
-	struct epoll_event event[EVENTS];
-	int count = epoll_wait(gate, event, EVENTS, 0);
-	for (int i = 0; i < count; i++) {
-		uint64_t data = event[i].data.u64;
-		if ((data >> 28 & 15) == PROXY)
-			accept_from(proxy_listener, NULL, 0);
-		else
-			on_listener(data >> 8 & 0xfffff, data >> 32);
-	}
+	join_late();
+	resolve_late();
 }
 
 static void dispatch(uint64_t data, uint32_t events)
 {
 	unsigned index = data >> 8 & 0xfffff, generation = data >> 32;
 	switch ((enum kind)(data >> 28 & 15)) {
-	case GATE:
-		return on_gate();
+	case LISTENER:
+		if (t->listener[index].fd >= 0 && t->listener[index].generation == generation)
+			queue(&t->listener[index]);
+		return;
 	case UDP:
-		return on_udp();
+		udp_ready = 1;
+		return;
 	case STREAM_LISTENER:
 		return accept_stream();
 	case STREAM:
@@ -694,9 +140,6 @@ static void dispatch(uint64_t data, uint32_t events)
 		if (t->connection[index].state != FREE && t->connection[index].generation == generation)
 			on_connection(&t->connection[index], data & 1, events);
 		return;
-	case PROXY:
-	case LISTENER:
-		return; /* of the gate */
 	}
 }
 
@@ -706,11 +149,14 @@ static void *serve(void *unused)
 	time_t looked = 0;
 	for (;;) {
 		struct timespec clock;
-		int count = epoll_wait(loop, event, EVENTS, timed ? 1000 : -1);
+		int more = (udp_ready && may_ask()) || may_take();
+		int count = epoll_wait(loop, event, EVENTS, more ? 0 : timed ? 1000 : -1);
 		clock_gettime(CLOCK_MONOTONIC, &clock);
 		now = clock.tv_sec + 1; /* never 0, which is no time */
 		for (int i = 0; i < count; i++)
 			dispatch(event[i].data.u64, event[i].events);
+		take_questions();
+		take_clients();
 		if (timed && now != looked)
 			end_the_late();
 		looked = now;
@@ -726,9 +172,12 @@ static void share(void)
 	getrlimit(RLIMIT_NOFILE, &files);
 	long left = (files.rlim_cur > 1 << 20 ? 1 << 20 : (long)files.rlim_cur) - 16 - STREAMS;
 	left = left < 32 ? 32 : left;
-	connections_max = left / 4 < CONNECTIONS ? left / 4 : CONNECTIONS;
+	int connections = left / 4 < CONNECTIONS ? left / 4 : CONNECTIONS;
 	asks_max = left / 8 < ASKS ? left / 8 : ASKS;
-	listeners_max = left - 2 * connections_max - asks_max;
+	listeners_max = left - 2 * connections - asks_max;
+	listeners_max = listeners_max < LISTENERS ? listeners_max : LISTENERS;
+	for (int i = connections - 1; i >= 0; i--)
+		t->idle[t->idle_count++] = i;
 }
 
 const char *way_open(const char *socket_path)
@@ -747,19 +196,16 @@ const char *way_open(const char *socket_path)
 	if (t == MAP_FAILED)
 		return "memory";
 	share();
-	for (int i = connections_max - 1; i >= 0; i--)
-		t->idle[t->idle_count++] = i;
-	if ((proxy_listener = open_at(here, PROXY_PORT, SOCK_STREAM)) < 0)
+	for (int i = 0; i < LISTENERS; i++)
+		t->listener[i].fd = -1;
+	if ((loop = epoll_create1(EPOLL_CLOEXEC)) < 0)
+		return "epoll";
+	if (!listen_for(-1, here, PROXY_PORT))
 		return "127.0.0.1:3128";
 	if ((udp = open_at(here, 53, SOCK_DGRAM)) < 0 || (stream_listener = open_at(here, 53, SOCK_STREAM)) < 0)
 		return "127.0.0.1:53";
-	if ((loop = epoll_create1(EPOLL_CLOEXEC)) < 0 || (gate = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
-	    watch(gate, EPOLL_CTL_ADD, proxy_listener, EPOLLIN, tag(PROXY, 0, 0, 0)) != 0 ||
-	    watch(loop, EPOLL_CTL_ADD, udp, EPOLLIN, tag(UDP, 0, 0, 0)) != 0 ||
-	    watch(loop, EPOLL_CTL_ADD, stream_listener, EPOLLIN, tag(STREAM_LISTENER, 0, 0, 0)) != 0)
-		return "epoll";
-	mind_gate();
-	if (!gate_open)
+	if (watch(EPOLL_CTL_ADD, udp, EPOLLIN | EPOLLET, tag(UDP, 0, 0, 0)) != 0 ||
+	    watch(EPOLL_CTL_ADD, stream_listener, EPOLLIN, tag(STREAM_LISTENER, 0, 0, 0)) != 0)
 		return "epoll";
 	return NULL;
 }

@@ -25,7 +25,7 @@ VARIABLES = (
 
 
 def binds(way: Way) -> tuple[Bind, Bind]:
-    """The two mounts. The order does not matter; both come after what lies at /run and /etc."""
+    """The two mounts, the socket's directory first."""
     return (
         Bind(way.directory, WAY, "ro", True, "bawn"),
         Bind(way.resolver, RESOLV_CONF, "ro", False, "bawn"),
