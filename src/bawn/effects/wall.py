@@ -98,12 +98,12 @@ def _write(path: str, value: Wall | Way) -> None:
 
 
 @contextlib.contextmanager
-def _locked(where: str) -> Iterator[None]:
-    """One change at a time."""
+def _locked(where: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """One change at a time, and no look at half of one."""
     os.makedirs(f"{where}/ways", mode=0o700, exist_ok=True)
     fd = os.open(f"{where}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fcntl.flock(fd, how)
         yield
     finally:
         os.close(fd)
@@ -119,13 +119,14 @@ def apply(where: str, wanted: Wall) -> tuple[bool, Status]:
     with _locked(where):
         before = recorded(where)
         open_now = _alive(where)
-        now = status(where, wanted)
-        if now.holds and before == wanted and not _of_layer(now.findings):
+        now = _status(where, wanted)
+        stands = now.holds and before == wanted
+        if stands and not _mendable(now.findings):
             return False, now
-        if not now.holds or before != wanted:
+        if not stands:
             _load(where, before, wanted, open_now)
-        layered = _apply_layer(wanted)
-        done = status(where, wanted)
+        layered = _apply_layer(where, wanted)
+        done = _status(where, wanted)
         return True, done._replace(findings=(*layered, *done.findings))
 
 
@@ -166,17 +167,23 @@ def _load(where: str, before: Wall | None, wanted: Wall, open_now: tuple[Way, ..
     os.unlink(f"{where}/undo.nft")
 
 
-_LAYER = ("BWN870", "BWN871", "BWN872", "BWN873")
+def _mendable(findings: tuple[Finding, ...]) -> bool:
+    """Is there something about the second layer that applying it again can mend?"""
+    backends, _ = wall_tools.backends()
+    anchors = tuple(f" {one.anchor}" for one in wall_check.places(backends))
+    return bool(anchors) and any(
+        one.rule in ("BWN871", "BWN873") or (one.rule == "BWN872" and one.place.endswith(anchors))
+        for one in findings
+    )
 
 
-def _of_layer(findings: tuple[Finding, ...]) -> bool:
-    return any(one.rule in _LAYER for one in findings)
-
-
-def _apply_layer(wall: Wall) -> tuple[Finding, ...]:
+def _apply_layer(where: str, wall: Wall) -> tuple[Finding, ...]:
     found = []
     backends, _ = wall_tools.backends()
+    tables = wall_tools.seen().loaded.tables
     for one in wall_check.places(backends):
+        if one.backend == "nft" and (one.family, "filter") not in tables:
+            write_atomic(f"{where}/made-{one.family}", b"", 0o600)  # iptables makes the table
         try:
             wall_tools.restore(one, wall_docker.restore(wall, one))
         except BawnError as error:
@@ -201,6 +208,7 @@ def remove(where: str, force: bool = False) -> bool:
         there = wall_tools.seen().listing
         for one in layer:
             wall_tools.restore(one, wall_docker.removal(one))
+            _unmake(where, one)
         wall_tools.load(removal())
         for name in ("wall.json", *(f"ways/{way.run}.json" for way in ways(where))):
             with contextlib.suppress(FileNotFoundError):
@@ -210,8 +218,25 @@ def remove(where: str, force: bool = False) -> bool:
         return bool(layer or there)
 
 
+def _unmake(where: str, one: wall_docker.Place) -> None:
+    """An empty filter table that was not there before the wall goes again."""
+    made = f"{where}/made-{one.family}"
+    if one.backend != "nft" or not os.path.exists(made):
+        return
+    now, _ = wall_tools.backends()
+    table = next(b.table for b in now if (b.backend, b.family) == one[:2])
+    if not any(table.chains.values()) and set(table.policies.values()) <= {"ACCEPT"}:
+        wall_tools.load(f"delete table {one.family} filter\n")
+    os.unlink(made)
+
+
 def status(where: str, wanted: Wall | None = None) -> Status:
     """What is loaded against what was applied; with `wanted`, also what was applied against that."""
+    with _locked(where, fcntl.LOCK_SH):
+        return _status(where, wanted)
+
+
+def _status(where: str, wanted: Wall | None = None) -> Status:
     wall = recorded(where)
     opened = ways(where)
     found = []
@@ -251,7 +276,7 @@ def open_for(
     way that is none; nothing is open then.
     """
     with _locked(where):
-        now = status(where)
+        now = _status(where)
         if now.wall is None or not now.holds:
             reasons = "; ".join(one.message for one in now.findings if one.severity == "error")
             raise EngineError(f"the wall does not hold: {reasons}", "sudo bawn wall apply; bawn wall verify")
@@ -328,7 +353,8 @@ class Watch:
         try:
             now = wall_tools.generation()
             if now != self._generation:
-                self._found = self._compare()
+                with _locked(self._where, fcntl.LOCK_SH):
+                    self._found = self._compare()
                 self._generation = now
         except (BawnError, OSError) as error:
             self._found = (finding("BWN875", "nft", str(error)),)

@@ -20,7 +20,10 @@ _TIMEOUT = 30.0
 _CAP = 32 << 20  # bytes of a ruleset
 _CUT = "--- next table ---"
 # Loads its stdin, then lists each table of the wall; $1 is nft.
-_LIST = f'"$1" -f - && "$1" -s -t list table inet {TABLE} && echo "{_CUT}" && "$1" -s -t list table bridge {TABLE}'
+_LIST = (
+    f'"$1" -f - && "$1" -s -t list table inet {TABLE} &&'
+    f' echo "{_CUT}" && "$1" -s -t list table bridge {TABLE}'
+)
 _IBRNAME = 'table bridge x { chain f { type filter hook forward priority 0; meta ibrname "x*" drop; }; }'
 _SAVE = {"nft": ("-nft-save", "-save"), "legacy": ("-legacy-save",)}
 _RESTORE = {"nft": ("-nft-restore", "-restore"), "legacy": ("-legacy-restore",)}

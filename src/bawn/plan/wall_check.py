@@ -74,7 +74,11 @@ def foreign(loaded: Loaded) -> tuple[Finding, ...]:
     """
     found = []
     for base in loaded.bases:
-        if base.table == TABLE or base.family not in ("inet", "ip") or base.hook not in ("input", "prerouting"):
+        if (
+            base.table == TABLE
+            or base.family not in ("inet", "ip")
+            or base.hook not in ("input", "prerouting")
+        ):
             continue
         if base.first == "drop" or (base.policy == "drop" and base.hook == "input"):
             when = "before" if base.priority < PRIORITY else "after"
@@ -122,7 +126,9 @@ def leftovers(backends: Iterable[Backend]) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def second(backends: Iterable[Backend], planned: dict[tuple[str, str], tuple[str, ...]]) -> tuple[Finding, ...]:
+def second(
+    backends: Iterable[Backend], planned: dict[tuple[str, str], tuple[str, ...]]
+) -> tuple[Finding, ...]:
     """The second layer; `planned`: (back-end, family) -> the rules of CHAIN as its own tool writes them."""
     every = tuple(backends)
     found: list[Finding] = []

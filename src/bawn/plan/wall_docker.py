@@ -18,7 +18,9 @@ MARK = "bawn-wall"
 V4, V6 = "ip", "ip6"
 
 JUMP = f"-i {PREFIX}+ -m comment --comment {MARK} -j {CHAIN}"
-_REPLIES = f"-m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -m comment --comment {MARK}:reply -j RETURN"
+_REPLIES = (
+    f"-m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -m comment --comment {MARK}:reply -j RETURN"
+)
 # Named for their counters alone: what follows drops them all the same.
 _NAMED = (
     ("169.254.0.0/16", "link-local-metadata"),  # RFC 3927
