@@ -90,7 +90,7 @@ def _status(args: argparse.Namespace) -> int:
 def _verify(args: argparse.Namespace) -> int:
     where = wall.place(dirs.observe().runtime)
     status = wall.status(where, _wanted(args, where))
-    findings = (*status.findings, *_boot(status.wall), *wall_probe.probe(where))
+    findings = (*status.findings, *_boot(status.wall), *wall_probe.probe(where, status.holds))
     return _say(args, status, findings, ["packets were sent, over IPv4 and IPv6"])
 
 

@@ -67,7 +67,7 @@ def _answer(s: socket.socket, proto: str) -> bool:
     data, peer_address = s.recvfrom(2048)
     asked = {"frame": data[14:18], "raw": data[20:24], "udp": data[:4]}[proto] == b"ask!"
     if asked and proto == "frame":
-        s.send(data[6:12] + data[:6] + data[12:14] + b"here")
+        s.send(data[6:12] + s.getsockname()[4] + data[12:14] + b"here")
     elif asked:
         s.sendto(b"here", peer_address)
     return asked

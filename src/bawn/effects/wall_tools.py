@@ -30,10 +30,13 @@ _RESTORE = {"nft": ("-nft-restore", "-restore"), "legacy": ("-legacy-restore",)}
 
 
 def program(*names: str) -> str:
-    """The first of these that root alone can change. Raises HostError."""
+    """The first of these that root alone can change, by its own name: iptables' programs are one, which
+    goes by the name that it is called by. Raises HostError."""
+    search = os.environ.get("PATH", "")
     for name in names:
-        if found := programs.find(name, os.environ.get("PATH", "")):
-            return found
+        if found := programs.find(name, search):
+            paths = (f"{d}/{name}" for d in (*programs.SYSTEM, *search.split(":")))
+            return next((path for path in paths if os.path.realpath(path) == found), found)
     raise HostError(f"{names[0]} is not installed", "sudo apt-get install nftables iptables iproute2")
 
 

@@ -134,7 +134,7 @@ def second(
     found: list[Finding] = []
     where = places(every)
     if not where:
-        found.append(finding("BWN871", wall_docker.DOCKER_USER, "docker has no chain DOCKER-USER here yet"))
+        found.append(finding("BWN870", "second layer", "docker has no chain DOCKER-USER here (yet)"))
     for place in where:
         one = next(b for b in every if (b.backend, b.family) == place[:2])
         found += _layer(place, one.table, planned.get(place[:2], ()))

@@ -60,9 +60,13 @@ def world(number: int, prefix: str, ipv6: bool) -> World:
     return World(box, control, neighbour, ipv6)
 
 
-def from_box(world: World, own: Net, other: Net) -> tuple[Target, ...]:
-    """What a box on the net `own` asks for; `other` is the net of the other bridge."""
-    rows = [Target("tcp", own.four(1), WAY, "here", "the proxy's address and port", "BWN881", True)]
+def from_box(world: World, own: Net, other: Net, *, way: bool) -> tuple[Target, ...]:
+    """What a box on the net `own` asks for. `other` is the net of the other bridge; `way`: it has one."""
+    rows = (
+        [Target("tcp", own.four(1), WAY, "here", "the proxy's address and port", "BWN881", True)]
+        if way
+        else []
+    )
     elsewhere = "this machine's address on another interface"
     here = (("the gateway", own), (elsewhere, other), (elsewhere, world.neighbour))
     for what, net in here:
@@ -98,16 +102,29 @@ def _six(address: str, at: str, what: str, rule: str) -> list[Target]:
 
 
 def judge(targets: Sequence[Target], reached: Sequence[bool], control: Sequence[bool]) -> tuple[Finding, ...]:
-    """`reached`: by the box behind the wall; `control`: by its twin without one, target for target."""
-    found, unproved = [], []
+    """`reached`: by the box behind the wall; `control`: by its twin without one, target for target.
+
+    One finding for all protocols by which the same somebody was reached.
+    """
+    wrong: dict[tuple[str, str], list[Target]] = {}
+    unproved: dict[str, list[str]] = {}
     for target, box, twin in zip(targets, reached, control, strict=True):
-        place = f"{target.proto} {target.address}" + (f":{target.port}" if target.port else "")
         if box != target.must:
-            text = f"{target.what}: " + ("no answer" if target.must else "reached")
-            found.append(finding(target.rule, place, text))
+            wrong.setdefault((target.rule, target.what), []).append(target)
         elif not target.must and not twin:
-            unproved.append(f"{target.what} by {target.proto}{' over IPv6' if ':' in target.address else ''}")
-    if unproved:
-        shown = ", ".join(dict.fromkeys(unproved))
-        found.append(finding("BWN886", "control", f"without the wall there is no way here either: {shown}"))
+            unproved.setdefault(target.what, []).append(_proto(target))
+    found = []
+    for (rule, what), those in wrong.items():
+        how = "no answer by" if those[0].must else "reached by"
+        place = ", ".join(dict.fromkeys(t.address for t in those))
+        found.append(finding(rule, place, f"{what}: {how} {', '.join(dict.fromkeys(map(_proto, those)))}"))
+    found += [
+        finding("BWN886", "control", f"without the wall, no way to {what} by {', '.join(protos)} either")
+        for what, protos in unproved.items()
+    ]
     return tuple(found)
+
+
+def _proto(target: Target) -> str:
+    port = f" {target.port}" if target.port else ""
+    return f"{target.proto}{'/ipv6' if ':' in target.address else ''}{port}"
