@@ -24,6 +24,7 @@ VERBS = {
     "egress": "what the @groups of an allow-list mean on this machine",
     "policy": "the policy's JSON Schema, for editors",
     "doctor": "what this machine has, what is missing, and how to mend it",
+    "wall": "the wall of bridge mode: apply it, look at it, send packets against it",
     "setup": "register runsc with docker (and undo it)",
     "runs": "the runs of the past",
     "sweep": "remove what killed runs left behind",
