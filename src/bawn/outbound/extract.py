@@ -1,0 +1,247 @@
+"""Text -> every path that a messaging gateway could find in it. Pure, in linear time.
+
+Gateways differ (one takes a path with spaces only behind `MEDIA:`, another strips back-ticks, a third
+decodes URLs), so this finds what any of them would. Where a path ends cannot always be told from
+the text: a candidate has several readings, and the file that exists decides. A wrong reading does no
+harm: each is judged like any other path, and what is handed over is what was judged.
+
+No regular expression here can be made to search twice: the repeats are of one class, bounded, or
+followed by what the class excludes. What bounds the whole: PATH_MAX, and MAX_CANDIDATES.
+"""
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from bawn.outbound.model import Candidate, Form
+from bawn.typed import NamedTuple
+
+MAX_CANDIDATES = 20_000  # of one reply
+PATH_MAX = 4096  # bytes: linux/limits.h
+_TAG_WORDS, _BARE_WORDS = 12, 3  # words that a path with spaces may have beyond the first
+
+# Every alternative begins with one literal character, which lets `re` skip to it. What stands before
+# a path is anything but what would make it the rest of a longer word, relative path or URL.
+_ANCHOR = re.compile(
+    r"(?P<tag>M(?i:EDIA:)|m(?i:EDIA:))"
+    r"|(?P<url>f(?i:ile:)|F(?i:ile:))(?=/)"
+    r"|(?P<link>\]\()"
+    r"|(?P<bare>/(?<![A-Za-z0-9./\\~}:]/)|/(?<=[A-Za-z0-9_]:/)(?<!(?<![A-Za-z0-9])[A-Za-z]:/)(?!/))"
+    r"|(?P<home>~(?<![A-Za-z0-9./\\~]~)/)"
+    r"|(?P<other>~(?<![A-Za-z0-9./\\~]~)[A-Za-z_][A-Za-z0-9_.-]{0,31}/"
+    r"|\$(?:[A-Za-z_][A-Za-z0-9_]{0,31}|\{[A-Za-z_][A-Za-z0-9_]{0,31}\})/)"
+    r"|(?P<drive>:(?<=[A-Za-z]:)(?<![A-Za-z0-9][A-Za-z]:)[\\/])"
+)
+_WORD = re.compile(r"\S{1,4200}")
+_HARD = re.compile(r"[\"'`<>|\0-\x1f\x7f]")
+_SOFT = re.compile("[\"'`<>|,;)\\]}*\0-\x1f\x7f，。、；：！？…（）「」『』【】《》〈〉“”‘’〔〕［］｛｝｡､«»·]")
+_EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
+_THEN_FOREIGN = re.compile(r"\.[A-Za-z0-9]{1,10}(?=[^\x00-\x7f])")
+_NEXT_WORD = re.compile(r"[^\S\n]{1,8}(?!/|~/|(?i:MEDIA:|file:/))\S{1,300}")
+_SPACE = re.compile(r"\s{0,64}")
+_WEB = re.compile(r"(?i:(?!file:)[a-z][a-z0-9+.-]{1,20}:(?![\\/]?[^\\/])|mailto:|data:|tel:|#|\?|$)")
+_POINTS = "\"'`,.;:!?*_~|…，。、；：！？”’｡､·»"
+_CLOSERS = ")]}>）」』】》〉〔〕］｝"
+_TRAIL = _POINTS + _CLOSERS
+_PAIRS = dict(zip("\"'`(<[{*_|“‘「『《〈【（«", "\"'`)>]}*_|”’」』》〉】）»", strict=True))
+
+
+class _Cut(NamedTuple):
+    readings: tuple[str, ...]
+    end: int  # where the search goes on: behind the shortest reading
+
+
+def extract(text: str, where: str = "text") -> list[Candidate]:
+    """The candidates in the order of the text, each path once. At most MAX_CANDIDATES + 1."""
+    return _Scan(text, where).run()
+
+
+def given(text: str, where: str) -> Candidate:
+    """An item of a list of files: the whole text is the path, or a file: URL."""
+    if text[:5].lower() == "file:":
+        return _url(text, (text,), "given", where)
+    return Candidate(text, (text,), "given", True, "", where)
+
+
+class _Scan:
+    def __init__(self, text: str, where: str) -> None:
+        self.text = text
+        self.where = where
+        self.found: dict[tuple[str, ...], Candidate] = {}
+        self.word_end = 0  # of the run without white space that is being read
+        self.none_until: dict[str, int] = {}  # closing quote -> there is none before this place
+        self.fences = _fences(text)
+
+    def run(self) -> list[Candidate]:
+        text, at = self.text, 0
+        while len(self.found) <= MAX_CANDIDATES:
+            match = _ANCHOR.search(text, at)
+            if not match:
+                break
+            kind = match.lastgroup or ""
+            at = self._take(kind, match.start(), match.end())
+        return list(self.found.values())
+
+    def _take(self, kind: str, start: int, end: int) -> int:
+        """Reads the path at an anchor; where to go on."""
+        text = self.text
+        if kind == "bare" or kind == "home":
+            form: Form = "bare"
+            cut = self._cut(start, start, _BARE_WORDS)
+        elif kind == "tag":
+            match = _SPACE.match(text, end)
+            start = match.end() if match else end
+            form = "tag"
+            if _WEB.match(text, start):
+                return start
+            cut = self._cut(start, start, _TAG_WORDS)
+            if not _path_like(cut.readings):
+                return end
+        elif kind == "link":
+            form = "link"
+            start = end + (text[end : end + 1] == "<")
+            if _WEB.match(text, start) or not _path_like((text[start : start + 300],)):
+                return end
+            cut = self._cut(start, start, _BARE_WORDS)
+        elif kind == "url":
+            form = "url"
+            cut = self._cut(start, start, 0)
+        elif kind == "drive":
+            start -= 1
+            form = "bare"
+            cut = self._cut(start, start, 0)
+        else:
+            form = "bare"
+            cut = self._cut(start, start, 0)
+        if not cut.readings:
+            return end
+        self._add(kind, form, cut.readings, start)
+        return max(cut.end, end)
+
+    def _add(self, kind: str, form: Form, readings: tuple[str, ...], start: int) -> None:
+        first = readings[0]
+        if kind == "url" or first[:5].lower() == "file:":
+            one = _url(first, readings, form, self.where)
+        else:
+            problem = "BWN921" if kind in ("drive", "other") else ""
+            claimed = form != "bare" or bool(problem) or any(map(_EXTENSION.search, readings))
+            if form == "bare" and start and self.text[start - 1] in _PAIRS:
+                form = "code" if self.text[start - 1] == "`" else "quoted"
+            if form in ("bare", "quoted") and self.fences and _inside(self.fences, start):
+                form = "code"
+            one = Candidate(first, readings, form, claimed, problem, self.where)
+        self.found.setdefault(one.readings, one)
+
+    def _cut(self, start: int, quote_at: int, words: int) -> _Cut:
+        """What a path at `start` may be: between the quotes around it, then the longest first."""
+        text = self.text
+        found: dict[str, None] = {}
+        opener = text[quote_at - 1 : quote_at]
+        if text[start : start + 1] in _PAIRS and text[start : start + 1] in "\"'`<":
+            opener = text[start]
+            start += 1
+        inner = self._quoted(start, opener) if opener in _PAIRS else ""
+        if inner:
+            found[inner.strip()] = None
+        if start >= self.word_end:
+            match = _WORD.match(text, start)
+            if not match:
+                return _Cut(tuple(found), start + len(inner))
+            self.word_end = match.end()
+        word = text[start : min(self.word_end, start + PATH_MAX + 1)]
+        soft = _SOFT.search(word)
+        short = word
+        if soft or word[-1] in _TRAIL or not word.isascii():
+            hard = _HARD.search(word)
+            short = (word[: soft.start()] if soft else word).rstrip(_TRAIL)
+            foreign = None if short.isascii() else _THEN_FOREIGN.search(short)
+            several = [word, word.rstrip(_POINTS), word.rstrip(_TRAIL)]
+            if hard:
+                several.append(word[: hard.start()].rstrip(_TRAIL))
+            several.append(short)
+            if foreign:
+                short = short[: foreign.end()]
+                several.append(short)
+            found |= dict.fromkeys(several)
+        else:
+            found[word] = None
+        if words and (words == _TAG_WORDS or not _EXTENSION.search(short)):
+            self._spaced(start, words, found)
+        return _Cut(tuple(one for one in found if one.strip("/~.")), start + len(short))
+
+    def _quoted(self, start: int, opener: str) -> str:
+        """From `start` to the closing quote on the same line, "" where there is none."""
+        closer = _PAIRS[opener]
+        limit = min(len(self.text), start + PATH_MAX)
+        begin = max(start, self.none_until.get(closer, 0))
+        at = self.text.find(closer, begin, limit)
+        if at < 0:
+            self.none_until[closer] = max(limit - 1, begin)
+            return ""
+        inner = self.text[start:at]
+        return "" if "\n" in inner else inner.rstrip("\\")
+
+    def _spaced(self, start: int, words: int, found: dict[str, None]) -> None:
+        """The path goes on over spaces, as far as a word with an extension on the same line."""
+        at = self.word_end
+        for _ in range(words):
+            match = _NEXT_WORD.match(self.text, at)
+            if not match or match.end() - start > PATH_MAX:
+                return
+            at = match.end()
+            several = {self.text[start:at].rstrip(_TRAIL): None}
+            soft = _SOFT.search(self.text, match.start(), at)
+            if soft:
+                several[self.text[start : soft.start()].rstrip(_TRAIL)] = None
+            found |= {one: None for one in several if _EXTENSION.search(one)}
+
+
+def _path_like(readings: tuple[str, ...]) -> bool:
+    """A tag or a link of this text means a file: it has a directory, or a name with an extension."""
+    for one in readings:
+        head = one.split(")", 1)[0].strip()
+        if "/" in head or "\\" in head or _EXTENSION.search(head):
+            return True
+    return False
+
+
+def _url(text: str, readings: tuple[str, ...], form: Form, where: str) -> Candidate:
+    """A file: URL, decoded exactly once (RFC 8089; the path is RFC 3986's)."""
+    decoded: dict[str, None] = {}
+    problem = ""
+    for one in readings:
+        rest = one[5:]
+        if rest.startswith("//"):
+            host, slash, path = rest[2:].partition("/")
+            if host.lower() not in ("", "localhost") or not slash:
+                problem = "BWN922"
+                continue
+            rest = slash + path
+        if not rest.startswith("/"):
+            problem = "BWN922"
+            continue
+        for part in (rest, rest.partition("?")[0].partition("#")[0]):
+            try:
+                decoded[unquote_to_bytes(part).decode()] = None
+            except UnicodeDecodeError:
+                problem = "BWN922"
+    return Candidate(text, tuple(decoded) or (text,), form, True, "" if decoded else problem, where)
+
+
+def _fences(text: str) -> list[tuple[int, int]]:
+    """Fenced code: from one ``` at the beginning of a line to the next, or to the end."""
+    found = []
+    at = 0 if text.startswith("```") else text.find("\n```")
+    while at >= 0:
+        end = text.find("\n```", at + 4)
+        if end < 0:
+            end = len(text)
+        found.append((at, end))
+        at = text.find("\n```", end + 4)
+    return found
+
+
+def _inside(spans: list[tuple[int, int]], at: int) -> bool:
+    from bisect import bisect_right
+
+    number = bisect_right(spans, (at, len(spans) and 1 << 62))
+    return number > 0 and at < spans[number - 1][1]
