@@ -49,7 +49,7 @@ class Ruleset:
     ) -> None:
         """`targets`: objects that a link with a hidden name leads to, each with that link."""
         self.roots = roots
-        self._refused = tuple(refused)
+        self._refused = {one.path: one.why for one in refused}
         self._targets = dict(targets)
         matcher = Matcher(deny, casefold=True)
         self._tables = [
@@ -72,22 +72,27 @@ class Ruleset:
 
     def _folder(self, folder: str) -> Hidden | None:
         """What hides the directory, and so everything in it. Each is asked about once."""
-        if folder in self._folders:
-            return self._folders[folder]
-        if not folder:
-            return None
-        above, _, name = folder.rpartition("/")
-        found = self._folder(above) or self._name(above, name)
-        if len(self._folders) > _REMEMBERED:
-            self._folders.clear()
-        self._folders[folder] = found
+        known = self._folders
+        if folder in known:
+            return known[folder]
+        if len(known) > _REMEMBERED:
+            known.clear()
+        unknown = []
+        while folder and folder not in known:
+            unknown.append(folder)
+            folder = folder.rpartition("/")[0]
+        found = known.get(folder)
+        for path in reversed(unknown):
+            above, _, name = path.rpartition("/")
+            found = found or self._name(above, name)
+            known[path] = found
         return found
 
     def _name(self, folder: str, name: str) -> Hidden | None:
         path = f"{folder}/{name}"
-        for refused in self._refused:
-            if path == refused.path:
-                return Hidden("BWN912", f"{path}: {refused.why}")
+        why = self._refused.get(path)
+        if why is not None:
+            return Hidden("BWN912", f"{path}: {why}")
         for base, matcher, rule, label in self._tables:
             if within(folder or "/", base):
                 pattern = matcher.match(name, path[len(base) :].lstrip("/"))

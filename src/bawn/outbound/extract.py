@@ -33,7 +33,7 @@ _ANCHOR = re.compile(
 )
 _WORD = re.compile(r"\S{1,4200}")
 _HARD = re.compile(r"[\"'`<>|\0-\x1f\x7f]")
-_SOFT = re.compile("[\"'`<>|,;)\\]}*\0-\x1f\x7f，。、；：！？…（）「」『』【】《》〈〉“”‘’〔〕［］｛｝｡､«»·]")
+_SOFT = re.compile("[\"'`<>|,;:)\\]}*\0-\x1f\x7f，。、；：！？…（）「」『』【】《》〈〉“”‘’〔〕［］｛｝｡､«»·]")
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
 _THEN_FOREIGN = re.compile(r"\.[A-Za-z0-9]{1,10}(?=[^\x00-\x7f])")
 _NEXT_WORD = re.compile(r"[^\S\n]{1,8}(?!/|~/|(?i:MEDIA:|file:/))\S{1,300}")
@@ -48,6 +48,8 @@ _PAIRS = dict(zip("\"'`(<[{*_|“‘「『《〈【（«", "\"'`)>]}*_|”’」
 class _Cut(NamedTuple):
     readings: tuple[str, ...]
     end: int  # where the search goes on: behind the shortest reading
+    shown: str = ""  # the reading that a person would take
+    claimed: bool = True  # it ends like a file's name
 
 
 def extract(text: str, where: str = "text") -> list[Candidate]:
@@ -114,21 +116,20 @@ class _Scan:
             cut = self._cut(start, start, 0)
         if not cut.readings:
             return end
-        self._add(kind, form, cut.readings, start)
+        self._add(kind, form, cut, start)
         return max(cut.end, end)
 
-    def _add(self, kind: str, form: Form, readings: tuple[str, ...], start: int) -> None:
-        first = readings[0]
-        if kind == "url" or first[:5].lower() == "file:":
-            one = _url(first, readings, form, self.where)
+    def _add(self, kind: str, form: Form, cut: _Cut, start: int) -> None:
+        if kind == "url" or cut.readings[0][:5].lower() == "file:":
+            one = _url(cut.shown, cut.readings, form, self.where)
         else:
             problem = "BWN921" if kind in ("drive", "other") else ""
-            claimed = form != "bare" or bool(problem) or any(map(_EXTENSION.search, readings))
+            claimed = form != "bare" or bool(problem) or cut.claimed
             if form == "bare" and start and self.text[start - 1] in _PAIRS:
                 form = "code" if self.text[start - 1] == "`" else "quoted"
             if form in ("bare", "quoted") and self.fences and _inside(self.fences, start):
                 form = "code"
-            one = Candidate(first, readings, form, claimed, problem, self.where)
+            one = Candidate(cut.shown, cut.readings, form, claimed, problem, self.where)
         self.found.setdefault(one.readings, one)
 
     def _cut(self, start: int, quote_at: int, words: int) -> _Cut:
@@ -145,7 +146,7 @@ class _Scan:
         if start >= self.word_end:
             match = _WORD.match(text, start)
             if not match:
-                return _Cut(tuple(found), start + len(inner))
+                return _Cut(tuple(found), start + len(inner), inner)
             self.word_end = match.end()
         word = text[start : min(self.word_end, start + PATH_MAX + 1)]
         soft = _SOFT.search(word)
@@ -164,9 +165,13 @@ class _Scan:
             found |= dict.fromkeys(several)
         else:
             found[word] = None
+        claimed = any(map(_EXTENSION.search, found))
         if words and (words == _TAG_WORDS or not _EXTENSION.search(short)):
+            count = len(found)
             self._spaced(start, words, found)
-        return _Cut(tuple(one for one in found if one.strip("/~.")), start + len(short))
+            claimed = claimed or (len(found) > count and "/" in short.strip("/~"))
+        readings = tuple(one for one in found if one.strip("/~."))
+        return _Cut(readings, start + len(short), inner or short or word, claimed)
 
     def _quoted(self, start: int, opener: str) -> str:
         """From `start` to the closing quote on the same line, "" where there is none."""
