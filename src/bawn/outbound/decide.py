@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from bawn.outbound.locate import Root
 from bawn.policy.pathtext import within
-from bawn.policy.patterns import Matcher
+from bawn.policy.patterns import Matcher, Names, normal
 from bawn.typed import NamedTuple
 
 _REMEMBERED = 4096  # directories
@@ -60,42 +60,65 @@ class Ruleset:
             for mask in masks
             if mask.patterns
         ]
-        self._folders: dict[str, Hidden | None] = {}
+        self._folders: dict[str, _Folder] = {}
+        self._special = bool(self._refused or self._targets)
 
     def hidden(self, path: str) -> Hidden | None:
         """Why the object at `path` (absolute, resolved) may not leave; None where it may."""
-        target = self._targets.get(path)
-        if target:
-            return Hidden("BWN911", f"{path}: {target} leads to it, and that name is hidden")
-        folder, _, name = path.rpartition("/")
-        return self._folder(folder) or self._name(folder, name)
-
-    def _folder(self, folder: str) -> Hidden | None:
-        """What hides the directory, and so everything in it. Each is asked about once."""
-        known = self._folders
-        if folder in known:
-            return known[folder]
-        if len(known) > _REMEMBERED:
-            known.clear()
-        unknown = []
-        while folder and folder not in known:
-            unknown.append(folder)
-            folder = folder.rpartition("/")[0]
-        found = known.get(folder)
-        for path in reversed(unknown):
-            above, _, name = path.rpartition("/")
-            found = found or self._name(above, name)
-            known[path] = found
+        at = path.rindex("/")
+        folder = self._folders.get(path[:at]) or self._folder(path[:at])
+        if folder.hidden:
+            return folder.hidden
+        found = _ask(folder, path, path[at + 1 :])
+        if found is None and self._special:
+            if path in self._refused:
+                return Hidden("BWN912", f"{path}: {self._refused[path]}")
+            if path in self._targets:
+                return Hidden("BWN911", f"{path}: {self._targets[path]} leads to it, and that name is hidden")
         return found
 
-    def _name(self, folder: str, name: str) -> Hidden | None:
-        path = f"{folder}/{name}"
-        why = self._refused.get(path)
-        if why is not None:
-            return Hidden("BWN912", f"{path}: {why}")
+    def _folder(self, path: str) -> "_Folder":
+        """What holds in the directory, or hides it and so everything in it. Each is asked about once."""
+        if len(self._folders) > _REMEMBERED:
+            self._folders.clear()
+        known = self._folders
+        unknown = []
+        while path not in known:
+            unknown.append(path)
+            if not path:
+                break
+            path = path.rpartition("/")[0]
+        for path in reversed(unknown):
+            hidden = self._folders[path.rpartition("/")[0]].hidden if path else None
+            known[path] = _Folder(hidden or (self.hidden(path) if path else None), self._holding(path))
+        return known[path]
+
+    def _holding(self, folder: str) -> tuple["_Table", ...]:
+        """The patterns that are asked about the names in `folder`."""
+        found = []
         for base, matcher, rule, label in self._tables:
             if within(folder or "/", base):
-                pattern = matcher.match(name, path[len(base) :].lstrip("/"))
-                if pattern is not None:
-                    return Hidden(rule, f"{path} is hidden by {pattern} of {label}")
-        return None
+                more = matcher.enter(folder[len(base) :].lstrip("/"))
+                found.append(_Table((matcher.names, more) if more else (matcher.names,), rule, label))
+        return tuple(found)
+
+
+class _Table(NamedTuple):
+    names: tuple[Names, ...]
+    rule: str
+    label: str
+
+
+class _Folder(NamedTuple):
+    hidden: Hidden | None
+    tables: tuple[_Table, ...]
+
+
+def _ask(folder: _Folder, path: str, name: str) -> Hidden | None:
+    key = normal(name, True)
+    for names, rule, label in folder.tables:
+        for one in names:
+            pattern = one.match(key)
+            if pattern is not None:
+                return Hidden(rule, f"{path} is hidden by {pattern} of {label}")
+    return None

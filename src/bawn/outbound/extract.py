@@ -16,6 +16,7 @@ from bawn.outbound.model import Candidate, Form
 from bawn.typed import NamedTuple
 
 MAX_CANDIDATES = 20_000  # of one reply
+_MAX_ANCHORS = 2 * MAX_CANDIDATES  # places looked at; a repeated path costs as much as a new one
 PATH_MAX = 4096  # bytes: linux/limits.h
 _TAG_WORDS, _BARE_WORDS = 12, 3  # words that a path with spaces may have beyond the first
 
@@ -34,6 +35,7 @@ _ANCHOR = re.compile(
 _WORD = re.compile(r"\S{1,4200}")
 _HARD = re.compile(r"[\"'`<>|\0-\x1f\x7f]")
 _SOFT = re.compile("[\"'`<>|,;:)\\]}*\0-\x1f\x7f，。、；：！？…（）「」『』【】《》〈〉“”‘’〔〕［］｛｝｡､«»·]")
+_SOFT_URL = re.compile(_SOFT.pattern.replace(":", "", 1))
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
 _THEN_FOREIGN = re.compile(r"\.[A-Za-z0-9]{1,10}(?=[^\x00-\x7f])")
 _NEXT_WORD = re.compile(r"[^\S\n]{1,8}(?!/|~/|(?i:MEDIA:|file:/))\S{1,300}")
@@ -48,8 +50,8 @@ _PAIRS = dict(zip("\"'`(<[{*_|“‘「『《〈【（«", "\"'`)>]}*_|”’」
 class _Cut(NamedTuple):
     readings: tuple[str, ...]
     end: int  # where the search goes on: behind the shortest reading
-    shown: str = ""  # the reading that a person would take
-    claimed: bool = True  # it ends like a file's name
+    shown: str  # the reading that a person would take
+    claimed: bool  # it ends like a file's name
 
 
 def extract(text: str, where: str = "text") -> list[Candidate]:
@@ -75,27 +77,27 @@ class _Scan:
 
     def run(self) -> list[Candidate]:
         text, at = self.text, 0
-        while len(self.found) <= MAX_CANDIDATES:
+        for _ in range(_MAX_ANCHORS):
             match = _ANCHOR.search(text, at)
-            if not match:
-                break
-            kind = match.lastgroup or ""
-            at = self._take(kind, match.start(), match.end())
-        return list(self.found.values())
+            if not match or len(self.found) > MAX_CANDIDATES:
+                return list(self.found.values())
+            at = self._take(match.lastgroup or "", match.start(), match.end())
+        rest = Candidate(text[at : at + 80], (), "bare", True, "BWN938", self.where)
+        return [*self.found.values(), rest]
 
     def _take(self, kind: str, start: int, end: int) -> int:
         """Reads the path at an anchor; where to go on."""
         text = self.text
+        form: Form = "bare"
         if kind == "bare" or kind == "home":
-            form: Form = "bare"
-            cut = self._cut(start, start, _BARE_WORDS)
+            cut = self._cut(start, _BARE_WORDS)
         elif kind == "tag":
             match = _SPACE.match(text, end)
             start = match.end() if match else end
             form = "tag"
             if _WEB.match(text, start):
                 return start
-            cut = self._cut(start, start, _TAG_WORDS)
+            cut = self._cut(start, _TAG_WORDS)
             if not _path_like(cut.readings):
                 return end
         elif kind == "link":
@@ -103,17 +105,13 @@ class _Scan:
             start = end + (text[end : end + 1] == "<")
             if _WEB.match(text, start) or not _path_like((text[start : start + 300],)):
                 return end
-            cut = self._cut(start, start, _BARE_WORDS)
+            cut = self._cut(start, _BARE_WORDS)
         elif kind == "url":
             form = "url"
-            cut = self._cut(start, start, 0)
-        elif kind == "drive":
-            start -= 1
-            form = "bare"
-            cut = self._cut(start, start, 0)
+            cut = self._cut(start, 0)
         else:
-            form = "bare"
-            cut = self._cut(start, start, 0)
+            start -= kind == "drive"
+            cut = self._cut(start, 0)
         if not cut.readings:
             return end
         self._add(kind, form, cut, start)
@@ -132,11 +130,11 @@ class _Scan:
             one = Candidate(cut.shown, cut.readings, form, claimed, problem, self.where)
         self.found.setdefault(one.readings, one)
 
-    def _cut(self, start: int, quote_at: int, words: int) -> _Cut:
+    def _cut(self, start: int, words: int) -> _Cut:
         """What a path at `start` may be: between the quotes around it, then the longest first."""
         text = self.text
         found: dict[str, None] = {}
-        opener = text[quote_at - 1 : quote_at]
+        opener = text[start - 1 : start]
         if text[start : start + 1] in _PAIRS and text[start : start + 1] in "\"'`<":
             opener = text[start]
             start += 1
@@ -146,10 +144,10 @@ class _Scan:
         if start >= self.word_end:
             match = _WORD.match(text, start)
             if not match:
-                return _Cut(tuple(found), start + len(inner), inner)
+                return _Cut(tuple(found), start + len(inner), inner, True)
             self.word_end = match.end()
         word = text[start : min(self.word_end, start + PATH_MAX + 1)]
-        soft = _SOFT.search(word)
+        soft = (_SOFT_URL if word[:5].lower() == "file:" else _SOFT).search(word)
         short = word
         if soft or word[-1] in _TRAIL or not word.isascii():
             hard = _HARD.search(word)

@@ -8,7 +8,6 @@ lead out by a link; that is found when it is opened.
 import posixpath
 
 from bawn.outbound.extract import PATH_MAX
-from bawn.policy.pathtext import within
 from bawn.typed import NamedTuple
 
 
@@ -49,28 +48,33 @@ def spelled(path: str, home: str) -> tuple[str, str]:
     return path, ""
 
 
-def locate(roots: tuple[Root, ...], path: str) -> Place:
-    """The root that holds the absolute `path`, the deepest where several do."""
-    if not roots:
-        return Place(-1, "", rule="BWN902")
-    if "//" in path or "/./" in path or path.endswith(("/", "/.")):
-        path = "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
-    climbs = ".." in path and ".." in path.split("/")
-    if climbs:
-        found = _holding(roots, path)
-        if found.root >= 0 and not _leaves(found.rel):
-            return found._replace(climbs=True)
-        path = posixpath.normpath(path)
-    return _holding(roots, path)
+class Roots:
+    """All roots, to be asked many times."""
 
+    def __init__(self, roots: tuple[Root, ...]) -> None:
+        """The deepest counts where several hold a path."""
+        several = {(top, number) for number, root in enumerate(roots) for top in (root.spelled, root.real)}
+        self._tops = [(f"{top}/", number) for top, number in sorted(several, key=lambda t: (-len(t[0]), t[1]))]
+        self._none = Place(-1, "", False, "BWN901" if roots else "BWN902")
 
-def _holding(roots: tuple[Root, ...], path: str) -> Place:
-    best, length, rel = -1, -1, ""
-    for number, root in enumerate(roots):
-        for top in (root.spelled, root.real):
-            if len(top) > length and within(path, top):
-                best, length, rel = number, len(top), path[len(top) :].strip("/")
-    return Place(best, rel) if best >= 0 else Place(-1, "", rule="BWN901")
+    def locate(self, path: str) -> Place:
+        """The root that holds the absolute `path`."""
+        if "//" in path or "/./" in path or path.endswith(("/", "/.")):
+            path = "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
+        if "/.." in path and ".." in path.split("/"):
+            found = self._holding(path)
+            if found.root >= 0 and not _leaves(found.rel):
+                return found._replace(climbs=True)
+            path = posixpath.normpath(path)
+        return self._holding(path)
+
+    def _holding(self, path: str) -> Place:
+        for top, number in self._tops:
+            if path.startswith(top):
+                return Place(number, path[len(top) :], False, "")
+            if path == top[:-1]:
+                return Place(number, "", False, "")
+        return self._none
 
 
 def _leaves(rel: str) -> bool:

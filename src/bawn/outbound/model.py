@@ -39,5 +39,7 @@ class Verdict(NamedTuple):
         return data
 
 
-def denied(rule: str, asked: str, reason: str = "", path: str = "") -> Verdict:
-    return Verdict(False, rule, reason or f"{asked}: {RULES[rule].what}", asked, path)
+def denied(
+    rule: str, asked: str, reason: str = "", path: str = "", form: Form = "given", where: str = "text"
+) -> Verdict:
+    return Verdict(False, rule, reason or f"{asked}: {RULES[rule].what}", asked, path, 0, form, where)

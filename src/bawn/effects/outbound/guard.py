@@ -9,7 +9,7 @@ from bawn.effects.outbound.links import LeadsOut, follow
 from bawn.effects.outbound.openat2 import openat2
 from bawn.outbound.decide import Ruleset
 from bawn.outbound.extract import MAX_CANDIDATES
-from bawn.outbound.locate import Place, locate, spelled
+from bawn.outbound.locate import Place, Roots, spelled
 from bawn.outbound.model import Candidate, Verdict, denied
 from bawn.outbound.rules import NOTHING_THERE
 from bawn.outbound.structured import candidates
@@ -40,6 +40,7 @@ class Guard:
     def __init__(self, rules: Ruleset, home: str, max_size: int) -> None:
         """Raises OSError for a root that is not a directory."""
         self.rules = rules
+        self._roots = Roots(rules.roots)
         self.home = home
         self.max_size = max_size
         self._fds: list[int] = []
@@ -79,9 +80,11 @@ class Guard:
                 yield denied("BWN938", one.text, f"more than {MAX_CANDIDATES} paths in one reply"), -1
                 return
             verdict, fd = self._one(one, same)
-            if not verdict.allowed and not one.claimed and _mere_mention(verdict):
-                continue
-            yield verdict._replace(form=one.form, where=one.where), fd
+            if not verdict.allowed:
+                if not one.claimed and _mere_mention(verdict):
+                    continue
+                verdict = verdict._replace(form=one.form, where=one.where)
+            yield verdict, fd
 
     def drifted(self) -> list[str]:
         """Roots, as the policy writes them, that are no longer what they were when it was loaded."""
@@ -105,7 +108,7 @@ class Guard:
             return denied(one.problem, one.text), -1
         first: Verdict | None = None
         for reading in one.readings:
-            verdict, fd = self._open(reading, same)
+            verdict, fd = self._open(reading, one, same)
             if verdict.allowed:
                 return verdict, fd
             if first is None or (first.rule in NOTHING_THERE and verdict.rule not in NOTHING_THERE):
@@ -115,24 +118,24 @@ class Guard:
             return denied(first.rule, one.text), -1
         return first, -1
 
-    def _open(self, text: str, same: list[bool]) -> Opened:
+    def _open(self, text: str, one: Candidate, same: list[bool]) -> Opened:
         path, wrong = spelled(text, self.home)
         if wrong:
             return denied(wrong, text), -1
-        place = locate(self.rules.roots, path)
+        place = self._roots.locate(path)
         if place.rule:
             return denied(place.rule, text), -1
         if not same[place.root]:
             return denied("BWN903", text), -1
         try:
-            return self._opened(text, place, same)
+            return self._opened(text, one, place, same)
         except LeadsOut:
             return denied("BWN931", text), -1
         except OSError as error:
             rule = _ERRORS.get(error.errno or 0, "BWN936")
             return denied(rule, text, f"{text}: {error.strerror}" if rule == "BWN936" else ""), -1
 
-    def _opened(self, text: str, place: Place, same: list[bool]) -> Opened:
+    def _opened(self, text: str, one: Candidate, place: Place, same: list[bool]) -> Opened:
         named = self._path(place)
         fd = -1
         if not place.climbs:
@@ -145,7 +148,7 @@ class Guard:
                 if error.errno != errno.ELOOP:
                     raise
         if fd < 0:
-            place = follow(self.rules.roots, self._fds, place)
+            place = follow(self.rules.roots, self._roots, self._fds, place)
             if not same[place.root]:
                 return denied("BWN903", text), -1
             named = self._path(place)
@@ -154,7 +157,7 @@ class Guard:
                 return denied(hidden.rule, text, hidden.reason, named), -1
             fd = openat2(self._fds[place.root], place.rel or ".", _READ)
         try:
-            verdict = self._look(fd, text, place, named)
+            verdict = self._look(fd, text, one, place, named)
         except BaseException:
             os.close(fd)
             raise
@@ -167,7 +170,7 @@ class Guard:
         real = self.rules.roots[place.root].real
         return f"{real}/{place.rel}" if place.rel else real
 
-    def _look(self, fd: int, text: str, place: Place, named: str) -> Verdict:
+    def _look(self, fd: int, text: str, one: Candidate, place: Place, named: str) -> Verdict:
         """What was opened, by the descriptor: its kind, links, size, file system and own path."""
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
@@ -182,13 +185,13 @@ class Guard:
             return denied("BWN934", text, f"{text} has {info.st_size} bytes; at most {self.max_size} may leave")
         real = os.readlink(f"/proc/self/fd/{fd}")
         if real != named:  # renamed since: it must still be beneath a root, and not hidden there
-            if locate(self.rules.roots, real).root < 0:
+            if self._roots.locate(real).root < 0:
                 return denied("BWN937", text)
             hidden = self.rules.hidden(real)
             if hidden:
                 return denied(hidden.rule, text, hidden.reason, real)
-        return Verdict(True, "BWN900", f"{real} is inside {self.rules.roots[place.root].text}", text, real,
-                       info.st_size)  # fmt: skip
+        reason = f"{real} is inside {self.rules.roots[place.root].text}"
+        return Verdict(True, "BWN900", reason, text, real, info.st_size, one.form, one.where)
 
 
 def _mere_mention(verdict: Verdict) -> bool:

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 
 from bawn.effects.outbound.openat2 import openat2
-from bawn.outbound.locate import Place, Root, locate
+from bawn.outbound.locate import Place, Root, Roots
 
 MAX_LINKS = 40  # as the kernel: path_resolution(7)
 _LOOK = os.O_PATH | os.O_NOFOLLOW
@@ -16,12 +16,13 @@ class LeadsOut(Exception):
     """A link on the way leads out of every root, or the links go in a circle."""
 
 
-def follow(roots: tuple[Root, ...], fds: Sequence[int], place: Place) -> Place:
+def follow(roots: tuple[Root, ...], where: Roots, fds: Sequence[int], place: Place) -> Place:
     """Where `place` leads: a place without links, and without `..`.
 
     Raises LeadsOut, or OSError for what is missing or barred.
     """
-    root, at, todo = place.root, [""][:0], place.rel.split("/")[::-1]
+    root, todo = place.root, place.rel.split("/")[::-1]
+    at: list[str] = []
     links = 0
     while todo:
         name = todo.pop()
@@ -32,7 +33,7 @@ def follow(roots: tuple[Root, ...], fds: Sequence[int], place: Place) -> Place:
                 at.pop()
                 continue
             above = posixpath.dirname(roots[root].real)
-            root, at, todo = _again(roots, above, todo)
+            root, at, todo = _again(where, above, todo)
             continue
         fd = openat2(fds[root], "/".join([*at, name]), _LOOK)
         try:
@@ -49,18 +50,18 @@ def follow(roots: tuple[Root, ...], fds: Sequence[int], place: Place) -> Place:
         if links > MAX_LINKS:
             raise LeadsOut
         if target.startswith("/"):
-            root, at, todo = _again(roots, "/", [*todo, *target.split("/")[::-1]])
+            root, at, todo = _again(where, "/", [*todo, *target.split("/")[::-1]])
         else:
             todo += target.split("/")[::-1]
     return Place(root, "/".join(at))
 
 
-def _again(roots: tuple[Root, ...], base: str, todo: list[str]) -> tuple[int, list[str], list[str]]:
+def _again(where: Roots, base: str, todo: list[str]) -> tuple[int, list[str], list[str]]:
     """Begins anew with an absolute path, in whichever root holds it.
 
     What lies outside is not looked at, so `..` there is taken by the text alone.
     """
-    place = locate(roots, f"{base.rstrip('/')}/{'/'.join(reversed(todo))}")
+    place = where.locate(f"{base.rstrip('/')}/{'/'.join(reversed(todo))}")
     if place.root < 0:
         raise LeadsOut
     return place.root, [], place.rel.split("/")[::-1]
