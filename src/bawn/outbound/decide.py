@@ -65,33 +65,43 @@ class Ruleset:
 
     def hidden(self, path: str) -> Hidden | None:
         """Why the object at `path` (absolute, resolved) may not leave; None where it may."""
-        at = path.rindex("/")
-        folder = self._folders.get(path[:at]) or self._folder(path[:at])
-        if folder.hidden:
-            return folder.hidden
-        found = _ask(folder, path, path[at + 1 :])
+        above = path[: path.rindex("/")]
+        folder = self._folders.get(above) or self._folder(above)
+        return folder.hidden or self._entry(folder, path)
+
+    def _folder(self, path: str) -> "_Folder":
+        """What holds in the directory, or hides it and so everything in it. Each is asked about once.
+
+        Threads may ask at once: what they make is the same, and a full table is replaced, not emptied.
+        """
+        if len(self._folders) > _REMEMBERED:
+            self._folders = {}
+        known = self._folders
+        unknown = []
+        above: _Folder | None = None
+        while True:
+            above = known.get(path)
+            if above:
+                break
+            unknown.append(path)
+            if not path:
+                break
+            path = path.rpartition("/")[0]
+        for path in reversed(unknown):
+            hidden = above.hidden or self._entry(above, path) if above else None
+            above = known[path] = _Folder(hidden, self._holding(path))
+        assert above
+        return above
+
+    def _entry(self, folder: "_Folder", path: str) -> Hidden | None:
+        """What hides the entry at `path` of a directory that is not hidden itself."""
+        found = _ask(folder, path, path[path.rindex("/") + 1 :])
         if found is None and self._special:
             if path in self._refused:
                 return Hidden("BWN912", f"{path}: {self._refused[path]}")
             if path in self._targets:
                 return Hidden("BWN911", f"{path}: {self._targets[path]} leads to it, and that name is hidden")
         return found
-
-    def _folder(self, path: str) -> "_Folder":
-        """What holds in the directory, or hides it and so everything in it. Each is asked about once."""
-        if len(self._folders) > _REMEMBERED:
-            self._folders.clear()
-        known = self._folders
-        unknown = []
-        while path not in known:
-            unknown.append(path)
-            if not path:
-                break
-            path = path.rpartition("/")[0]
-        for path in reversed(unknown):
-            hidden = self._folders[path.rpartition("/")[0]].hidden if path else None
-            known[path] = _Folder(hidden or (self.hidden(path) if path else None), self._holding(path))
-        return known[path]
 
     def _holding(self, folder: str) -> tuple["_Table", ...]:
         """The patterns that are asked about the names in `folder`."""

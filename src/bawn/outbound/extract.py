@@ -32,11 +32,14 @@ _ANCHOR = re.compile(
     r"|\$(?:[A-Za-z_][A-Za-z0-9_]{0,31}|\{[A-Za-z_][A-Za-z0-9_]{0,31}\})/)"
     r"|(?P<drive>:(?<=[A-Za-z]:)(?<![A-Za-z0-9][A-Za-z]:)[\\/])"
 )
+# A path as most are written: white space before and after, nothing in it that could end it sooner.
+_PLAIN = re.compile(r"[A-Za-z0-9_./+@%~-]{1,4095}+(?=\s|\Z)")
 _WORD = re.compile(r"\S{1,4200}")
 _HARD = re.compile(r"[\"'`<>|\0-\x1f\x7f]")
-_SOFT = re.compile("[\"'`<>|,;:)\\]}*\0-\x1f\x7f，。、；：！？…（）「」『』【】《》〈〉“”‘’〔〕［］｛｝｡､«»·]")
+_SOFT = re.compile(
+    "[\"'`<>|,;:)\\]}*\0-\x1f\x7f，。、；：！？…（）「」『』【】《》〈〉“”‘’〔〕［］｛｝｡､«»·]"
+)
 _SOFT_URL = re.compile(_SOFT.pattern.replace(":", "", 1))
-_EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
 _THEN_FOREIGN = re.compile(r"\.[A-Za-z0-9]{1,10}(?=[^\x00-\x7f])")
 _NEXT_WORD = re.compile(r"[^\S\n]{1,8}(?!/|~/|(?i:MEDIA:|file:/))\S{1,300}")
 _SPACE = re.compile(r"\s{0,64}")
@@ -81,9 +84,23 @@ class _Scan:
             match = _ANCHOR.search(text, at)
             if not match or len(self.found) > MAX_CANDIDATES:
                 return list(self.found.values())
-            at = self._take(match.lastgroup or "", match.start(), match.end())
+            kind, start = match.lastgroup or "", match.start()
+            end = self._plain(start) if kind == "bare" or kind == "home" else 0
+            at = end or self._take(kind, start, match.end())
         rest = Candidate(text[at : at + 80], (), "bare", True, "BWN938", self.where)
         return [*self.found.values(), rest]
+
+    def _plain(self, start: int) -> int:
+        """Takes a path that stands by itself, which is most of them; where it ends, else 0."""
+        text = self.text
+        match = _PLAIN.match(text, start)
+        if not match or (start and text[start - 1] not in " \n") or not _has_extension(match[0]):
+            return 0
+        readings = (match[0],)
+        if readings not in self.found:
+            form: Form = "code" if self.fences and _inside(self.fences, start) else "bare"
+            self.found[readings] = Candidate(match[0], readings, form, True, "", self.where)
+        return match.end()
 
     def _take(self, kind: str, start: int, end: int) -> int:
         """Reads the path at an anchor; where to go on."""
@@ -163,8 +180,8 @@ class _Scan:
             found |= dict.fromkeys(several)
         else:
             found[word] = None
-        claimed = any(map(_EXTENSION.search, found))
-        if words and (words == _TAG_WORDS or not _EXTENSION.search(short)):
+        claimed = any(map(_has_extension, found))
+        if words and (words == _TAG_WORDS or not _has_extension(short)):
             count = len(found)
             self._spaced(start, words, found)
             claimed = claimed or (len(found) > count and "/" in short.strip("/~"))
@@ -195,14 +212,20 @@ class _Scan:
             soft = _SOFT.search(self.text, match.start(), at)
             if soft:
                 several[self.text[start : soft.start()].rstrip(_TRAIL)] = None
-            found |= {one: None for one in several if _EXTENSION.search(one)}
+            found |= {one: None for one in several if _has_extension(one)}
+
+
+def _has_extension(text: str) -> bool:
+    """It ends like the name of a file: a dot, and one to ten letters or digits."""
+    end = text[text.rfind(".") + 1 :]
+    return 0 < len(end) <= 10 and len(end) < len(text) and end.isascii() and end.isalnum()
 
 
 def _path_like(readings: tuple[str, ...]) -> bool:
     """A tag or a link of this text means a file: it has a directory, or a name with an extension."""
     for one in readings:
         head = one.split(")", 1)[0].strip()
-        if "/" in head or "\\" in head or _EXTENSION.search(head):
+        if "/" in head or "\\" in head or _has_extension(head):
             return True
     return False
 

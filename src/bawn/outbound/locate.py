@@ -30,7 +30,8 @@ class Place(NamedTuple):
 
 def spelled(path: str, home: str) -> tuple[str, str]:
     """(absolute path, "") or ("", rule)."""
-    if not path.isprintable() and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in path):
+    plain = path.isascii() and path.isprintable()
+    if not plain and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in path):
         return "", "BWN923"
     if path.startswith("~/"):
         path = f"{home}{path[1:]}"
@@ -40,7 +41,7 @@ def spelled(path: str, home: str) -> tuple[str, str]:
         return "", "BWN920"
     if len(path) > PATH_MAX // 4 and len(path.encode(errors="replace")) >= PATH_MAX:
         return "", "BWN923"
-    if not path.isascii():
+    if not plain:
         try:
             path.encode()
         except UnicodeEncodeError:
@@ -54,7 +55,9 @@ class Roots:
     def __init__(self, roots: tuple[Root, ...]) -> None:
         """The deepest counts where several hold a path."""
         several = {(top, number) for number, root in enumerate(roots) for top in (root.spelled, root.real)}
-        self._tops = [(f"{top}/", number) for top, number in sorted(several, key=lambda t: (-len(t[0]), t[1]))]
+        self._tops = [
+            (f"{top}/", number) for top, number in sorted(several, key=lambda t: (-len(t[0]), t[1]))
+        ]
         self._none = Place(-1, "", False, "BWN901" if roots else "BWN902")
 
     def locate(self, path: str) -> Place:

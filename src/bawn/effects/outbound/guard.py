@@ -39,11 +39,11 @@ class Guard:
 
     def __init__(self, rules: Ruleset, home: str, max_size: int) -> None:
         """Raises OSError for a root that is not a directory."""
+        self._fds: list[int] = []
         self.rules = rules
-        self._roots = Roots(rules.roots)
         self.home = home
         self.max_size = max_size
-        self._fds: list[int] = []
+        self._roots = Roots(rules.roots)
         self._idents: list[tuple[int, int]] = []
         self._same: list[bool] = []
         try:
@@ -62,6 +62,10 @@ class Guard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        """The service drops a guard when a new policy is loaded, while requests may still use it."""
+        self.close()
+
     def close(self) -> None:
         while self._fds:
             os.close(self._fds.pop())
@@ -77,14 +81,11 @@ class Guard:
         same = self._unmoved()
         for number, one in enumerate(found):
             if number >= MAX_CANDIDATES:
-                yield denied("BWN938", one.text, f"more than {MAX_CANDIDATES} paths in one reply"), -1
+                yield _no(one, "BWN938", one.text, f"more than {MAX_CANDIDATES} paths in one reply")
                 return
             verdict, fd = self._one(one, same)
-            if not verdict.allowed:
-                if not one.claimed and _mere_mention(verdict):
-                    continue
-                verdict = verdict._replace(form=one.form, where=one.where)
-            yield verdict, fd
+            if one.claimed or verdict.allowed or not _mere_mention(verdict):
+                yield verdict, fd
 
     def drifted(self) -> list[str]:
         """Roots, as the policy writes them, that are no longer what they were when it was loaded."""
@@ -105,35 +106,35 @@ class Guard:
     def _one(self, one: Candidate, same: list[bool]) -> Opened:
         """The first reading that may leave; else what is wrong with the likeliest that is there."""
         if one.problem:
-            return denied(one.problem, one.text), -1
-        first: Verdict | None = None
+            return _no(one, one.problem, one.text)
+        first: Opened | None = None
         for reading in one.readings:
-            verdict, fd = self._open(reading, one, same)
-            if verdict.allowed:
-                return verdict, fd
-            if first is None or (first.rule in NOTHING_THERE and verdict.rule not in NOTHING_THERE):
-                first = verdict
+            found = self._open(reading, one, same)
+            if found[0].allowed:
+                return found
+            if first is None or (first[0].rule in NOTHING_THERE and found[0].rule not in NOTHING_THERE):
+                first = found
         assert first
-        if first.rule in _BY_TEXT:
-            return denied(first.rule, one.text), -1
-        return first, -1
+        if first[0].rule in _BY_TEXT and first[0].asked != one.text:
+            return _no(one, first[0].rule, one.text)
+        return first
 
     def _open(self, text: str, one: Candidate, same: list[bool]) -> Opened:
         path, wrong = spelled(text, self.home)
         if wrong:
-            return denied(wrong, text), -1
+            return _no(one, wrong, text)
         place = self._roots.locate(path)
         if place.rule:
-            return denied(place.rule, text), -1
+            return _no(one, place.rule, text)
         if not same[place.root]:
-            return denied("BWN903", text), -1
+            return _no(one, "BWN903", text)
         try:
             return self._opened(text, one, place, same)
         except LeadsOut:
-            return denied("BWN931", text), -1
+            return _no(one, "BWN931", text)
         except OSError as error:
             rule = _ERRORS.get(error.errno or 0, "BWN936")
-            return denied(rule, text, f"{text}: {error.strerror}" if rule == "BWN936" else ""), -1
+            return _no(one, rule, text, f"{text}: {error.strerror}" if rule == "BWN936" else "")
 
     def _opened(self, text: str, one: Candidate, place: Place, same: list[bool]) -> Opened:
         named = self._path(place)
@@ -141,7 +142,7 @@ class Guard:
         if not place.climbs:
             hidden = self.rules.hidden(named)
             if hidden:
-                return denied(hidden.rule, text, hidden.reason, named), -1
+                return _no(one, hidden.rule, text, hidden.reason, named)
             try:
                 fd = openat2(self._fds[place.root], place.rel or ".", _READ)
             except OSError as error:
@@ -150,21 +151,21 @@ class Guard:
         if fd < 0:
             place = follow(self.rules.roots, self._roots, self._fds, place)
             if not same[place.root]:
-                return denied("BWN903", text), -1
+                return _no(one, "BWN903", text)
             named = self._path(place)
             hidden = self.rules.hidden(named)
             if hidden:
-                return denied(hidden.rule, text, hidden.reason, named), -1
+                return _no(one, hidden.rule, text, hidden.reason, named)
             fd = openat2(self._fds[place.root], place.rel or ".", _READ)
         try:
             verdict = self._look(fd, text, one, place, named)
         except BaseException:
             os.close(fd)
             raise
-        if not verdict.allowed:
-            os.close(fd)
-            fd = -1
-        return verdict, fd
+        if verdict.allowed:
+            return verdict, fd
+        os.close(fd)
+        return verdict, -1
 
     def _path(self, place: Place) -> str:
         real = self.rules.roots[place.root].real
@@ -175,23 +176,27 @@ class Guard:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             kind = next((word for test, word in _KINDS if test(info.st_mode)), "something else")
-            return denied("BWN932", text, f"{text} is {kind}, not a regular file")
-        if info.st_nlink != 1:
-            rule = "BWN933" if info.st_nlink else "BWN937"
-            return denied(rule, text, f"{text} has {info.st_nlink} hard links" if info.st_nlink else "")
+            return _no(one, "BWN932", text, f"{text} is {kind}, not a regular file")[0]
+        if info.st_nlink > 1:
+            return _no(one, "BWN933", text, f"{text} has {info.st_nlink} hard links")[0]
         if info.st_dev != self._idents[place.root][0]:
-            return denied("BWN935", text)
+            return _no(one, "BWN935", text)[0]
         if info.st_size > self.max_size:
-            return denied("BWN934", text, f"{text} has {info.st_size} bytes; at most {self.max_size} may leave")
+            reason = f"{text} has {info.st_size} bytes; at most {self.max_size} may leave"
+            return _no(one, "BWN934", text, reason)[0]
         real = os.readlink(f"/proc/self/fd/{fd}")
-        if real != named:  # renamed since: it must still be beneath a root, and not hidden there
-            if self._roots.locate(real).root < 0:
-                return denied("BWN937", text)
+        if real != named:  # renamed or removed since: it must still lie in a root, and not be hidden there
+            if not info.st_nlink or self._roots.locate(real).root < 0:
+                return _no(one, "BWN937", text)[0]
             hidden = self.rules.hidden(real)
             if hidden:
-                return denied(hidden.rule, text, hidden.reason, real)
+                return _no(one, hidden.rule, text, hidden.reason, real)[0]
         reason = f"{real} is inside {self.rules.roots[place.root].text}"
         return Verdict(True, "BWN900", reason, text, real, info.st_size, one.form, one.where)
+
+
+def _no(one: Candidate, rule: str, text: str, reason: str = "", path: str = "") -> Opened:
+    return denied(rule, text, reason, path, one.form, one.where), -1
 
 
 def _mere_mention(verdict: Verdict) -> bool:

@@ -68,7 +68,8 @@ def _ruleset(
         for _, path, why in places
         if any(within(path, root.real) and path != root.real for root in roots)
     ]
-    masks = list(_masks(policy, resolver, base)) if roots else []
+    # Whatever one agent may not read does not leave, whoever names it.
+    masks = [Mask(*row) for row in mounts(policy, resolver, base)] if roots else []
     return Ruleset(roots, policy.outbound.deny, masks, below, targets.items())
 
 
@@ -97,16 +98,15 @@ def _wrong(kind: str, real: str, resolver: Resolver, home: str, places: list[tup
     return "" if kind == "dir" else "not a directory"
 
 
-def _masks(policy: Policy, resolver: Resolver, base: str) -> Iterator[Mask]:
-    """Those of every mount of every profile: whatever one agent may not read does not leave."""
+def mounts(policy: Policy, resolver: Resolver, base: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """(resolved source, its masks, "profile.NAME") of every mount of every profile."""
     for profile in policy.profiles:
-        label = f"profile.{profile.name}"
         rows = [(profile.workdir, base, profile.mask)] if profile.workdir else []
         rows += [(mount.source, "", mount.mask) for mount in profile.mounts]
         for source, under, mask in rows:
             fact = resolver.resolve(source, under)
             path = fact.path or fact.would_be or pathtext.expand(source, resolver.home, under or "/")
-            yield Mask(path.rstrip("/"), mask, label)
+            yield path.rstrip("/"), mask, f"profile.{profile.name}"
 
 
 def _targets(rules: Ruleset) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,8 @@ import ctypes
 import errno
 import os
 
-NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 0x01, 0x02, 0x04, 0x08  # linux/openat2.h
-STRICT = NO_XDEV | NO_MAGICLINKS | NO_SYMLINKS | BENEATH
+_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x01, 0x02, 0x04, 0x08  # linux/openat2.h
+_RESOLVE = _NO_XDEV | _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH
 _NUMBER = 437  # the same on every architecture that Python runs on but alpha
 _TRIES = 8  # EAGAIN: a rename was going on, and `..` could not be judged
 
@@ -19,16 +19,19 @@ class _How(ctypes.Structure):
 
 
 _SIZE = ctypes.sizeof(_How)
-_made: dict[tuple[int, int], tuple[_How, int]] = {}
+_made: dict[int, tuple[_How, int]] = {}  # by flags; a structure must outlive its address
 
 
-def openat2(directory: int, path: str, flags: int, resolve: int = STRICT) -> int:
-    """A new descriptor, close-on-exec. Raises OSError; ENOSYS where the kernel lacks the call."""
-    how = _made.get((flags, resolve))
+def openat2(directory: int, path: str, flags: int) -> int:
+    """A new descriptor, close-on-exec, of what lies beneath `directory` with no link on the way.
+
+    Raises OSError; its errno is ENOSYS where the kernel lacks the call.
+    """
+    how = _made.get(flags)
     if how is None:
-        value = _How(flags | os.O_CLOEXEC, 0, resolve)
-        how = _made[(flags, resolve)] = (value, ctypes.addressof(value))
-    name = os.fsencode(path)
+        value = _How(flags | os.O_CLOEXEC, 0, _RESOLVE)
+        how = _made[flags] = (value, ctypes.addressof(value))
+    name = path.encode(errors="surrogateescape")
     code = 0
     for _ in range(_TRIES):
         fd = _syscall(_NUMBER, directory, name, how[1], _SIZE)
