@@ -16,8 +16,9 @@ from bawn.outbound.model import Candidate, Form
 from bawn.typed import NamedTuple
 
 MAX_CANDIDATES = 20_000  # of one reply
-_MAX_ANCHORS = 2 * MAX_CANDIDATES  # places looked at; a repeated path costs as much as a new one
+_MAX_ANCHORS = 25_000  # places looked at; a repeated path costs as much as a new one
 PATH_MAX = 4096  # bytes: linux/limits.h
+_GUESSED = 512  # characters of a reading whose end is a guess; memory is so many times MAX_CANDIDATES
 _TAG_WORDS, _BARE_WORDS = 12, 3  # words that a path with spaces may have beyond the first
 
 # Every alternative begins with one literal character, which lets `re` skip to it. What stands before
@@ -177,7 +178,7 @@ class _Scan:
             if foreign:
                 short = short[: foreign.end()]
                 several.append(short)
-            found |= dict.fromkeys(several)
+            found |= {one: None for one in several if len(one) <= _GUESSED or one == short}
         else:
             found[word] = None
         claimed = any(map(_has_extension, found))
@@ -191,7 +192,7 @@ class _Scan:
     def _quoted(self, start: int, opener: str) -> str:
         """From `start` to the closing quote on the same line, "" where there is none."""
         closer = _PAIRS[opener]
-        limit = min(len(self.text), start + PATH_MAX)
+        limit = min(len(self.text), start + _GUESSED)
         begin = max(start, self.none_until.get(closer, 0))
         at = self.text.find(closer, begin, limit)
         if at < 0:
@@ -205,7 +206,7 @@ class _Scan:
         at = self.word_end
         for _ in range(words):
             match = _NEXT_WORD.match(self.text, at)
-            if not match or match.end() - start > PATH_MAX:
+            if not match or match.end() - start > _GUESSED:
                 return
             at = match.end()
             several = {self.text[start:at].rstrip(_TRAIL): None}

@@ -61,7 +61,7 @@ def _ruleset(
     roots: tuple[Root, ...],
     places: list[tuple[str, str, str]],
     base: str,
-    targets: Mapping[str, str] = {},  # noqa: B006  never written to
+    targets: Mapping[str, str] | None = None,
 ) -> Ruleset:
     below = [
         Refused(path, why)
@@ -70,7 +70,7 @@ def _ruleset(
     ]
     # Whatever one agent may not read does not leave, whoever names it.
     masks = [Mask(*row) for row in mounts(policy, resolver, base)] if roots else []
-    return Ruleset(roots, policy.outbound.deny, masks, below, targets.items())
+    return Ruleset(roots, policy.outbound.deny, masks, below, (targets or {}).items())
 
 
 def _refused(resolver: Resolver, environ: Mapping[str, str], own: Dirs) -> Iterator[tuple[str, str, str]]:

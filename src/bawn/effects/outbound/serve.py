@@ -13,6 +13,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from threading import BoundedSemaphore, Thread
 
 from bawn.effects.outbound.service import Result, Service
@@ -62,11 +63,17 @@ class Server:
                     self._start(connection)
                 if time.monotonic() - swept > _SWEEP:
                     swept = time.monotonic()
-                    self.service.stage.sweep()
+                    self._sweep()
         finally:
             self._socket.close()
             if _ident(self.path) == self._ident:
                 os.unlink(self.path)
+
+    def _sweep(self) -> None:
+        try:
+            self.service.stage.sweep()
+        except (HostError, OSError) as error:
+            self._observer.warn(f"old copies cannot be removed: {error}")
 
     def _start(self, connection: socket.socket) -> None:
         uid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
@@ -75,10 +82,8 @@ class Server:
             connection.close()
         elif not self._slots.acquire(blocking=False):
             connection.setblocking(False)
-            try:
+            with suppress(OSError):
                 connection.send(http.answer(503, {"error": "too many connections"}, False))
-            except OSError:
-                pass
             connection.close()
         else:
             Thread(target=self._connection, args=(connection,), daemon=True).start()

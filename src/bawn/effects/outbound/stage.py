@@ -9,6 +9,7 @@ import re
 import secrets
 import stat
 import time
+from contextlib import suppress
 
 from bawn.errors import HostError
 from bawn.outbound.model import Verdict
@@ -33,22 +34,25 @@ class Stage:
 
     def __init__(self, state: str) -> None:
         self.top = f"{state}/outbound"
+        self._fd = -1
         try:
             os.makedirs(state, mode=0o700, exist_ok=True)
-            try:
+            with suppress(FileExistsError):
                 os.mkdir(self.top, 0o700)
-            except FileExistsError:
-                pass
             self._fd = os.open(self.top, _DIR)
             info = os.fstat(self._fd)
         except OSError as error:
             raise HostError(f"cannot stage in {self.top}: {error.strerror}") from None
         if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o077:
-            os.close(self._fd)
             raise HostError(f"{self.top} is not private", f"chmod 700 {self.top}")
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def copy(self, verdict: Verdict, source: int, limit: int) -> Staged:
         """A copy of the open file `source`, at most `limit` bytes; denied where it changes meanwhile.
