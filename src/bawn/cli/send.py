@@ -55,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(one: dict[str, Any]) -> list[str]:
     if one["allowed"]:
-        return [f"allowed {one['rule']} {one['path']}", *([f"  copy {one['staged']}"] * ("staged" in one))]
+        copy = [f"  copy {one['staged']}"] if "staged" in one else []
+        return [f"allowed {one['rule']} {one['path']}", *copy]
     name = one["asked"] or "(not named)"
     return [
         f"denied {one['rule']} {name}: {RULES[one['rule']].what}",
