@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bawn.errors import PolicyError
-from bawn.policy import fields
+from bawn.policy import checks, fields
 from bawn.policy.kinds import REQUIRED, Field, Kind
 from bawn.policy.parse import parse_policy, select
 from bawn.policy.schema import json_schema
@@ -114,7 +114,14 @@ POLICIES = st.fixed_dictionaries(
         "wall": st.fixed_dictionaries(
             {}, optional={"deny": st.lists(st.ip_addresses().map(str), max_size=2)}
         ),
-        "outbound": st.fixed_dictionaries({}, optional={"roots": st.lists(PATHS, max_size=2)}),
+        "outbound": st.fixed_dictionaries(
+            {},
+            optional={
+                "roots": st.lists(PATHS.filter(lambda path: not checks.outbound_root(path)), max_size=2),
+                "max_size": st.integers(1, 1 << 40),
+                "scan_secrets": st.booleans(),
+            },
+        ),
     },
 )
 

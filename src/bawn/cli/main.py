@@ -22,6 +22,8 @@ VERBS = {
     "plan": "show everything a run would do",
     "why": "whether a box may reach a host, by which line, or which line is missing",
     "egress": "what the @groups of an allow-list mean on this machine",
+    "send": "which files of a reply may leave the machine; staged copies of them",
+    "outbound": "serve the outbound file guard to a messaging gateway",
     "policy": "the policy's JSON Schema, for editors",
     "doctor": "what this machine has, what is missing, and how to mend it",
     "wall": "the wall of bridge mode: apply it, look at it, send packets against it",

@@ -25,6 +25,19 @@ _SECRET_STARTS = ("sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "npm_"
                   "AKIA", "AIza", "-----BEGIN")  # fmt: skip
 _MIN_REASON = 10
 _IMAGE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@:-")
+ROOT_FIX = "name a directory made for what may leave, as in ~/vaults/notes/out"
+_KERNEL_ROOTS = ("/proc/", "/sys/", "/dev/")
+_WIDE_ROOTS = {
+    "/": "the whole machine",
+    "~": "the home directory: every key, login and start-up file in it",
+    "/root": "the home directory of root",
+    **dict.fromkeys(("/home", "/Users"), "everybody's home directory"),
+    **dict.fromkeys(("/var", "/var/lib", "/var/lib/bawn"), "it holds bawn's own state"),
+    **dict.fromkeys(("~/.config", "~/.config/bawn"), "it holds bawn's own configuration"),
+    **dict.fromkeys(
+        ("~/.local", "~/.local/state", "~/.local/state/bawn", "~/.cache"), "it holds bawn's own state"
+    ),
+}
 HERE = "<the policy's directory>"  # in a fix; `problems.render` knows which it is
 
 
@@ -73,6 +86,27 @@ def path_meant(text: str) -> str:
         return ""
     rest = "/".join(part for part in text.split("/") if part not in ("", "."))
     return f"{HERE}/{rest}" if rest else HERE
+
+
+def outbound_root(text: str) -> str:
+    """A directory from which files may leave: never one that holds everything, or bawn's own files.
+
+    By its text; `effects.outbound.load` asks the same of what it leads to on the machine.
+    """
+    wrong = pathtext.problem(text)
+    if wrong:
+        return wrong
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        return "a way upwards"
+    plain = ("" if text.startswith("~") else "/") + "/".join(parts)
+    if plain.startswith(_KERNEL_ROOTS) or plain + "/" in _KERNEL_ROOTS:
+        return "the kernel's own files"
+    return _WIDE_ROOTS.get(plain, "")
+
+
+def outbound_root_meant(text: str) -> str:
+    return "" if outbound_root(text) and not pathtext.problem(text) else path_meant(text)
 
 
 def workdir(text: str) -> str:

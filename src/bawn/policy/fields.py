@@ -37,6 +37,13 @@ PATH = string(
     checks.path_meant,
     pattern="^(/|~$|~/)",
 )
+_ROOT = string(
+    "an absolute path, or ~/path, of a directory for what may leave; never /, the home or what holds them",
+    '"~/vaults/notes/out"',
+    checks.outbound_root,
+    checks.outbound_root_meant,
+    pattern="^(/|~/)",
+)
 _WORKDIR = string(
     'a path; a relative one, "." too, is taken from the directory of the policy',
     '"."',
@@ -248,8 +255,15 @@ WALL = (
     Field("deny", _CIDRS, [], "More of them; deny always wins."),
 )
 OUTBOUND = (
-    Field("roots", listed(PATH), [], "Only files inside these may leave."),
+    Field("roots", listed(_ROOT), [], "Only files inside these may leave."),
     Field("deny", _MASK, list(Outbound().deny), "Files that may not leave even so."),
+    Field(
+        "max_size",
+        ranged(SIZE, 1, 1 << 40, '"50MiB"', "a file is staged as a copy"),
+        SIZE.show(Outbound().max_size),
+        "The largest file that may leave.",
+    ),
+    Field("scan_secrets", BOOLEAN, False, "Deny a file whose text looks like a secret (detect-secrets)."),
 )
 
 _ONE = table(PROFILE, "[profile.default]")

@@ -96,6 +96,8 @@ class Wall(NamedTuple):
 class Outbound(NamedTuple):
     roots: tuple[str, ...] = ()
     deny: tuple[str, ...] = (".env*", "**/.git/**", "**/credentials*")
+    max_size: int = 50 << 20  # bytes of one file
+    scan_secrets: bool = False
 
 
 class Policy(NamedTuple):
