@@ -147,7 +147,7 @@ def forget_copies(state: str, number: int) -> None:
     """The copies of a change that is undone and verified: they may hold secrets. Raises OSError."""
     where = folder(state, number)
     for name in os.listdir(where):
-        if name != "entry.json":
+        if name.startswith("before-"):
             os.unlink(f"{where}/{name}")
 
 
