@@ -84,7 +84,9 @@ def locked(state: str, wait: float = WAIT) -> Iterator[None]:
         _prepare(state)
         fd = os.open(f"{top(state)}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise HostError(f"cannot open the ledger {top(state)}: {error.strerror}") from None
+        raise HostError(
+            f"cannot open the ledger {top(state)}, nothing was touched: {error.strerror}"
+        ) from None
     try:
         until = time.monotonic() + wait
         while not _take(fd):
