@@ -37,7 +37,7 @@ JSON5 = """\
         (("agents", "defaults", "sandbox", "mode"), "all", 'mode: "off"', 'mode: "all"'),
         (("agents", "count"), 1, "+0x10,  // hex", "1,  // hex"),
         (("agents", "more"), [1], "// hex\n", '// hex\n    "more": [\n      1\n    ],\n'),
-        (("next",), True, "  \"last\": .5 // no comma\n", '  "last": .5, // no comma\n  "next": true\n'),
+        (("next",), True, '  "last": .5 // no comma\n', '  "last": .5, // no comma\n  "next": true\n'),
         (("agents", "defaults", "sandbox", "x"), 1, '"off", }', '"off", "x": 1, }'),
     ],
 )
@@ -53,10 +53,19 @@ def test_json5(path: tuple[str, ...], value: Any, old: str, new: str, end: str, 
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("{a: 1, a: 2}", "twice"), ("[1]", "no object"), ("{a", "is not JSON"), ("{a: 01}", "is not JSON"),
-     ("{} x", "wanted the end"), ("{a: 1 b: 2}", "a comma or }"), ("[" * 1000, "no object|nested|not JSON"),
-     ("{a: " * 300 + "1" + "}" * 300, "nested too deeply"), ("/* {}", "is not JSON"), ("{a: 'x\n'}", "not JSON")],
-)  # fmt: skip
+    [
+        ("{a: 1, a: 2}", "twice"),
+        ("[1]", "no object"),
+        ("{a", "is not JSON"),
+        ("{a: 01}", "is not JSON"),
+        ("{} x", "wanted the end"),
+        ("{a: 1 b: 2}", "a comma or }"),
+        ("[" * 1000, "no object|nested|not JSON"),
+        ("{a: " * 300 + "1" + "}" * 300, "nested too deeply"),
+        ("/* {}", "is not JSON"),
+        ("{a: 'x\n'}", "not JSON"),
+    ],
+)
 def test_json_refused(text: str, says: str) -> None:
     with pytest.raises(HostError, match=says):
         changed("c.json5", text, "a", value=1)
@@ -64,15 +73,25 @@ def test_json_refused(text: str, says: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("'it\\'s\\x41\\u00e9\\\nx'", "it'sAéx"), ("-Infinity", float("-inf")), ("5.", 5.0), ("-.5e1", -5.0),
-     ("0xFf", 255), ('"\\ud83d\\ude00"', "\U0001f600"), ("[1,/*x*/2,]", [1, 2]), ("{$a_é: null,}", {"$a_é": None})],
-)  # fmt: skip
+    [
+        ("'it\\'s\\x41\\u00e9\\\nx'", "it'sAéx"),
+        ("-Infinity", float("-inf")),
+        ("5.", 5.0),
+        ("-.5e1", -5.0),
+        ("0xFf", 255),
+        ('"\\ud83d\\ude00"', "\U0001f600"),
+        ("[1,/*x*/2,]", [1, 2]),
+        ("{$a_é: null,}", {"$a_é": None}),
+    ],
+)
 def test_json5_values(text: str, value: Any) -> None:
     assert same(read(text, "c").data(), value)
 
 
-_SCALAR = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
-_SCALAR |= st.floats(allow_nan=False, allow_infinity=False)
+_SCALAR: st.SearchStrategy[Any] = st.one_of(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 _JSON = st.recursive(
     _SCALAR,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -84,8 +103,12 @@ _KEY = st.sampled_from(["a", "b", "é", 'q"}', "//"])
 @settings(deadline=None)
 @given(
     st.dictionaries(_KEY, st.dictionaries(_KEY, _JSON, max_size=3), max_size=3),
-    _KEY, _KEY, _JSON, st.sampled_from([None, 1, 2, "\t"]), st.sampled_from(["\n", "\r\n"]),
-)  # fmt: skip
+    _KEY,
+    _KEY,
+    _JSON,
+    st.sampled_from([None, 1, 2, "\t"]),
+    st.sampled_from(["\n", "\r\n"]),
+)
 def test_any_json(data: dict[str, Any], one: str, two: str, value: Any, indent: Any, end: str) -> None:
     """What stood before the key and after it is there, byte for byte; `json` reads what was wanted."""
     text = json.dumps(data, indent=indent).replace("\n", end)
@@ -144,30 +167,57 @@ def test_toml(path: tuple[str, ...], value: Any, old: str, new: str, end: str) -
 
 @pytest.mark.parametrize(
     ("text", "path", "says"),
-    [("a = 1\na = 2\n", ("a",), "is not TOML"), ("a = 1\n", ("a", "b"), "no table"), ("a = [", ("a",), "not TOML")],
+    [
+        ("a = 1\na = 2\n", ("a",), "is not TOML"),
+        ("a = 1\n", ("a", "b"), "no table"),
+        ("a = [", ("a",), "not TOML"),
+    ],
 )
 def test_toml_refused(text: str, path: tuple[str, ...], says: str) -> None:
     with pytest.raises(HostError, match=says):
         changed("c.toml", text, *path, value=1)
 
 
-_TOML_LINE = st.sampled_from(["{k} = 1", "{k} = 'x'  # why", "{k}   = [1, 2]", "{k} = {{ p = 1 }}", "  {k} = true",
-                              '{k} = """\nlong\n"""', "{k} = 1979-05-27", "{k} = [\n  1, # c\n]", '"{k}" = 0x10'])  # fmt: skip
-_TOML_VALUE = st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.text(max_size=5) | st.lists(st.integers(0, 9))
+_TOML_LINE = st.sampled_from(
+    [
+        "{k} = 1",
+        "{k} = 'x'  # why",
+        "{k}   = [1, 2]",
+        "{k} = {{ p = 1 }}",
+        "  {k} = true",
+        '{k} = """\nlong\n"""',
+        "{k} = 1979-05-27",
+        "{k} = [\n  1, # c\n]",
+        '"{k}" = 0x10',
+    ]
+)
+_TOML_VALUE = (
+    st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.text(max_size=5) | st.lists(st.integers(0, 9))
+)
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from("abcd"), _TOML_LINE, st.sampled_from(["", "\n", "# c\n"])),
-             max_size=4, unique_by=lambda row: row[0]),
-    st.sampled_from(["", "# x\n[t]\n", "[t.u] # y\n"]), st.sampled_from(["\n", "\r\n"]),
-    st.sampled_from([("a",), ("t", "a"), ("t", "u", "b"), ("n", "m")]), _TOML_VALUE,
-)  # fmt: skip
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), _TOML_LINE, st.sampled_from(["", "\n", "# c\n"])),
+        max_size=4,
+        unique_by=lambda row: row[0],
+    ),
+    st.sampled_from(["", "# x\n[t]\n", "[t.u] # y\n"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([("a",), ("t", "a"), ("t", "u", "b"), ("n", "m")]),
+    _TOML_VALUE,
+)
 def test_any_toml(
     rows: list[tuple[str, str, str]], head: str, end: str, path: tuple[str, ...], value: Any
 ) -> None:
     """It means what was wanted, or is refused; no line is lost but the key's own."""
-    text = "# top\n" + head + "".join(gap + line.format(k=key) + "\n" for key, line, gap in rows) + "[z]\nz = 1\n"
+    text = (
+        "# top\n"
+        + head
+        + "".join(gap + line.format(k=key) + "\n" for key, line, gap in rows)
+        + "[z]\nz = 1\n"
+    )
     text = text.replace("\n", end)
     try:
         got = changed("c.toml", text, *path, value=value)

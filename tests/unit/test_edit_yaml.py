@@ -18,7 +18,7 @@ edit = by_name("/x/config.yaml")
 def load(text: str, version: tuple[int, int] = (1, 2)) -> Any:
     """By ruamel.yaml, as a reader of that version of YAML."""
     yaml = YAML(typ="safe", pure=True)
-    yaml.version = version  # type: ignore[assignment]
+    yaml.version = version
     yaml.allow_duplicate_keys = True
     return yaml.load(io.StringIO(text.removeprefix("\ufeff"), newline=""))
 
@@ -66,7 +66,10 @@ word: "no"
 def test_r01_setting_one_key_keeps_comments_anchors_quotes_indents_and_line_ends(end: str, mark: str) -> None:
     text = mark + R01.replace("\n", end)
     new = changed(text, "terminal", "backend", value="docker")
-    assert lines(text, new) == ([f"    backend: 'local'   # three{end}"], [f"    backend: docker   # three{end}"])
+    assert lines(text, new) == (
+        [f"    backend: 'local'   # three{end}"],
+        [f"    backend: docker   # three{end}"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,19 +139,60 @@ def test_one_call_sets_several_keys() -> None:
     assert load(new, (1, 1)) == {"a": {"x": 1, "y": [1, "1"]}, "b": "on"}
 
 
-_WORDS = st.sampled_from(["on", "0755", "1:30", "no", "~", "", "a b", "#x", "a: b", "1e3", "é", "\x85", "\U0001f600",
-                          "- a", "2020-01-01", "=", "<<", ".inf", "0x1f", "a#b", " x ", "x\ny", "'", '"'])  # fmt: skip
-_SCALAR = _WORDS | st.text(max_size=6) | st.integers() | st.booleans() | st.none()
-_SCALAR |= st.floats(allow_nan=False, allow_infinity=False)
+_WORDS = st.sampled_from(
+    [
+        "on",
+        "0755",
+        "1:30",
+        "no",
+        "~",
+        "",
+        "a b",
+        "#x",
+        "a: b",
+        "1e3",
+        "é",
+        "\x85",
+        "\U0001f600",
+        "- a",
+        "2020-01-01",
+        "=",
+        "<<",
+        ".inf",
+        "0x1f",
+        "a#b",
+        " x ",
+        "x\ny",
+        "'",
+        '"',
+    ]
+)
+_SCALAR: st.SearchStrategy[Any] = st.one_of(
+    _WORDS | st.text(max_size=6) | st.integers() | st.booleans() | st.none(),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 _VALUE = _SCALAR | st.lists(_SCALAR, max_size=3) | st.dictionaries(_WORDS, _SCALAR, max_size=3)
 _KEYS = ["alpha", "beta", "gamma", "delta"]
-_LEAF = st.sampled_from([
-    ["{i}{k}: 1"], ["{i}{k}: 'x'   # why"], ["{i}{k}: on"], ["{i}{k}:"], ["{i}{k}: [a, 'b']  # l"],
-    ["{i}{k}: {{p: 1, q: [2]}}"], ["{i}{k}: |", "{i}   text", "", "{i}   more"], ["{i}{k}: >-", "{i}   folded"],
-    ["{i}{k}:", "{i}  - x  # x", "{i}  -   y"], ["{i}{k}:", "{i}- x"], ["{i}{k}:", "{i}   n: 1", "{i}   m: 0755"],
-    ["{i}{k}: plain", "{i}   over lines"], ['{i}{k}: "q\\', '{i}   r"'], ["{i}{k}: {{}}"], ["{i}\"{k}\": 1:30"],
-    ["{i}{k} :  2"],
-])  # fmt: skip
+_LEAF = st.sampled_from(
+    [
+        ["{i}{k}: 1"],
+        ["{i}{k}: 'x'   # why"],
+        ["{i}{k}: on"],
+        ["{i}{k}:"],
+        ["{i}{k}: [a, 'b']  # l"],
+        ["{i}{k}: {{p: 1, q: [2]}}"],
+        ["{i}{k}: |", "{i}   text", "", "{i}   more"],
+        ["{i}{k}: >-", "{i}   folded"],
+        ["{i}{k}:", "{i}  - x  # x", "{i}  -   y"],
+        ["{i}{k}:", "{i}- x"],
+        ["{i}{k}:", "{i}   n: 1", "{i}   m: 0755"],
+        ["{i}{k}: plain", "{i}   over lines"],
+        ['{i}{k}: "q\\', '{i}   r"'],
+        ["{i}{k}: {{}}"],
+        ['{i}"{k}": 1:30'],
+        ["{i}{k} :  2"],
+    ]
+)
 _BETWEEN = st.sampled_from([[], [""], ["{i}# comment"], ["# at the margin"], ["{i}# {k}: old", ""]])
 
 
@@ -171,7 +215,9 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[tuple[str, str], str]]:
 
 @settings(deadline=None)
 @given(documents(), st.sampled_from(_KEYS), st.sampled_from(_KEYS), _VALUE)
-def test_any_document(document: tuple[str, dict[tuple[str, str], str]], section: str, key: str, value: Any) -> None:
+def test_any_document(
+    document: tuple[str, dict[tuple[str, str], str]], section: str, key: str, value: Any
+) -> None:
     """Every other line stays, byte for byte, and YAML 1.1 and 1.2 agree on the rest and the key."""
     text, places = document
     new = changed(text, section, key, value=value)

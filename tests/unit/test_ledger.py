@@ -13,14 +13,16 @@ import pytest
 
 from bawn.cli.history import rows
 from bawn.cli.main import main
-from bawn.effects import journal, ledger
+from bawn.effects import journal, ledger, undo
 from bawn.effects.snapshot import look
 from bawn.errors import HostError
 from bawn.facts import dirs
 from bawn.plan.change import Change, FileStep
 from tests.unit.ledger_world import World
 
-ACL = bytes.fromhex("0200000001000600ffffffff02000400e803000004000400ffffffff10000400ffffffff20000000ffffffff")
+ACL = bytes.fromhex(
+    "0200000001000600ffffffff02000400e803000004000400ffffffff10000400ffffffff20000000ffffffff"
+)
 
 
 @pytest.fixture
@@ -244,6 +246,16 @@ def test_a_file_that_changed_since_is_named_and_force_keeps_it(
     assert cli.picture() == cli.old
     (kept,) = Path(cli.state).rglob("forced-*")
     assert kept.read_bytes() == b"work of a person"
+
+
+def test_a_rollback_is_read_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that says it was done, and was not."""
+    entry = world.apply()
+    monkeypatch.setattr(undo, "put", lambda *_: None)
+    with pytest.raises(HostError, match=r"ROLLBACK FAILED: .*config.yaml is not as it was"):
+        ledger.rollback(world.state, entry.number)
+    monkeypatch.undo()
+    world.end()
 
 
 def test_one_step_of_a_change(cli: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Every changing system call of a change and of its undo fails once, or is the last before a kill."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_r08_a_fault_at_every_call_of_the_undo(tmp_path: Path) -> None:
     for number in range(1, MOST):
         world = World(tmp_path / str(number))
         with at_call(failing(number)):
-            outcomes.add(one_of_three(world, lambda: world.apply(verify=broken)))
+            outcomes.add(one_of_three(world, partial(world.apply, verify=broken)))
         world.end()
     assert outcomes == {journal.RESTORED, journal.FAILED}
 
@@ -100,7 +101,7 @@ def test_r03_killed_at_every_call_of_a_rollback(tmp_path: Path, before: bool) ->
     for number in range(1, 40):
         world = World(tmp_path / str(number))
         entry = world.apply()
-        kills += killed(lambda: ledger.rollback(world.state, entry.number), number, before)  # noqa: B023
+        kills += killed(partial(ledger.rollback, world.state, entry.number), number, before)
         world.whole()
         world.end()
     assert kills > 5

@@ -14,7 +14,9 @@ HELP = "Show each file of a change as it was before and as it is now."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("step", nargs="?", default="", help="7, or 7.2 for its second step (default: the last)")
+    parser.add_argument(
+        "step", nargs="?", default="", help="7, or 7.2 for its second step (default: the last)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,9 +52,9 @@ def _show(state: str, entry: journal.Entry, at: int, kept: journal.Kept) -> bool
     if kept.undone:
         print(escape(f"{kept.path}: rolled back"))
         return False
-    text = [part.decode(errors="backslashreplace").splitlines() for part in (before, data or b"")]
-    names = [f"{kept.path} (before change {entry.number})", f"{kept.path} (now)"]
-    for line in difflib.unified_diff(*text, *names, lineterm=""):
+    then, since = (part.decode(errors="backslashreplace").splitlines() for part in (before, data or b""))
+    head = f"{kept.path} (before change {entry.number})"
+    for line in difflib.unified_diff(then, since, head, f"{kept.path} (now)", lineterm=""):
         print(escape(line))
     expected = kept.after
     if not kept.before.exists:  # group and ACL of a new file came from its directory

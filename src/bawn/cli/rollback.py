@@ -12,7 +12,9 @@ HELP = "Put the exact old state of a change back: bytes, mode, owner, attributes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("step", nargs="?", default="", help="7, or 7.2 for its second step (default: the last)")
+    parser.add_argument(
+        "step", nargs="?", default="", help="7, or 7.2 for its second step (default: the last)"
+    )
     parser.add_argument("--force", action="store_true", help="although a file changed since; a copy is kept")
 
 

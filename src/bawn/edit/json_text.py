@@ -83,7 +83,8 @@ def _insert(text: str, node: Node, key: str, value: Any) -> str:
         if not _spread(text, node):
             return text[: node.start + 1] + between + new + text[close:]
         comment = between.rstrip() if between.strip() else ""
-        return f"{text[: node.start + 1]}{comment}{end}{inside}{new}{end}{margin(text, node.start)}{text[close:]}"
+        outside = margin(text, node.start)
+        return f"{text[: node.start + 1]}{comment}{end}{inside}{new}{end}{outside}{text[close:]}"
     last = node.members[-1][2].end
     comma = skip(text, last)
     trailing = text[comma : comma + 1] == ","

@@ -32,7 +32,9 @@ def _set(text: str, name: str, change: Set) -> str:
     try:
         wanted = with_value(before, change.path, change.value)
     except KeyError as error:
-        raise HostError(f"{name}: nothing can be set below {error.args[0]}: no table", f"mend {name}") from None
+        raise HostError(
+            f"{name}: nothing can be set below {error.args[0]}: no table", f"mend {name}"
+        ) from None
     if same(_ordered(before), _ordered(wanted)):
         return text
     try:

@@ -52,7 +52,9 @@ def _check(root: Node, name: str, change: Set) -> None:
         if "<<" in keys or any(pair.key.kind == ALIAS for pair in node.pairs):
             raise HostError(f"{name}: {here} takes keys from elsewhere (<<)", "edit it by hand")
         if keys.count(key) > 1:
-            raise HostError(f"{name}: {'.'.join(change.path[: depth + 1])} stands there twice", f"mend {name}")
+            raise HostError(
+                f"{name}: {'.'.join(change.path[: depth + 1])} stands there twice", f"mend {name}"
+            )
         pair = _pair(node, key)
         if pair is None:
             return

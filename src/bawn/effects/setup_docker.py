@@ -152,9 +152,7 @@ def in_force(state: str, config: str) -> list[journal.Entry]:
     return [
         entry
         for entry in journal.entries(state)
-        if entry.kind == KIND
-        and entry.in_force
-        and any(kept.before.real == config for kept in entry.steps)
+        if entry.kind == KIND and entry.in_force and any(kept.before.real == config for kept in entry.steps)
     ]
 
 
