@@ -252,7 +252,7 @@ def test_a_rollback_is_read_back(world: World, monkeypatch: pytest.MonkeyPatch) 
     """A write that says it was done, and was not."""
     entry = world.apply()
     monkeypatch.setattr(undo, "put", lambda *_: None)
-    with pytest.raises(HostError, match=r"ROLLBACK FAILED: .*config.yaml is not as it was"):
+    with pytest.raises(HostError, match=r"ROLLBACK FAILED: .*gone.env is not as it was"):
         ledger.rollback(world.state, entry.number)
     monkeypatch.undo()
     world.end()
