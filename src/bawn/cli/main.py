@@ -25,6 +25,7 @@ VERBS = {
     "policy": "the policy's JSON Schema, for editors",
     "doctor": "what this machine has, what is missing, and how to mend it",
     "setup": "register runsc with docker (and undo it)",
+    "team": "audit and harden a Hermes team: its tools' reach, its gateway's",
     "history": "the changes bawn made to this machine, and how each ended",
     "diff": "what a change of the history did to its files",
     "rollback": "take a change back: the exact bytes, modes and links from before",

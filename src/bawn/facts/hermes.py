@@ -61,7 +61,7 @@ def files(home: str, names: Any) -> tuple[str, ...]:
 def text(path: str) -> str | None:
     """Raises HostError for what is there and cannot be read."""
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with open(path, encoding="utf-8", newline="") as file:
             return file.read(LIMIT)
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -66,6 +66,7 @@ ROWS = (
     Row("gateway.trust_recent_files", "HERMES_MEDIA_TRUST_RECENT_FILES", "1", "flag"),
     Row("gateway.trust_recent_files_seconds", "HERMES_MEDIA_TRUST_RECENT_SECONDS", "", "seconds"),
 )  # fmt: skip
+_TERMINAL = sum(row.key.startswith("terminal.") for row in ROWS)
 _PLACEHOLDERS = {".", "auto", "cwd"}
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)")
@@ -88,17 +89,20 @@ def effective(home: HermesHome, environ: Mapping[str, str], user: str) -> dict[s
             env[name] = (value, layer)
     flat = {name: value for name, (value, _) in env.items()}
     managed = _expand(home.managed, flat) if isinstance(home.managed, dict) else {}
-    config = _expand(home.config, flat) if isinstance(home.config, dict) and not home.wrong else {}
-    if config or managed:
+    if isinstance(home.config, dict) and not home.wrong:
+        config = _expand(home.config, flat)
         for source, layer in ((managed, MANAGED), (config, CONFIG)):
             for key, value in source.items():
                 if isinstance(value, str | int | float | bool):
                     env.setdefault(str(key), (str(value), layer))
-    for row in ROWS:
         for source, layer in ((config, CONFIG), (managed, MANAGED)):
-            text = _bridged(source, row, user)
-            if text is not None and (home.config is not None or layer == CONFIG):
-                env[row.variable] = (text, layer)
+            for row in ROWS:
+                if (text := _bridged(source, row, user)) is not None:
+                    env[row.variable] = (text, layer)
+    elif "TERMINAL_ENV" not in env:  # no bridge: the terminal fills its own gaps, the gateway does not
+        for row in ROWS[:_TERMINAL]:
+            if row.variable not in env and (text := _bridged(managed, row, user)) is not None:
+                env[row.variable] = (text, MANAGED)
     return {row.key: _setting(row, *env.get(row.variable, (row.default, DEFAULT)), env) for row in ROWS}
 
 
