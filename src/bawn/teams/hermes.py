@@ -67,7 +67,7 @@ ROWS = (
     Row("gateway.trust_recent_files_seconds", "HERMES_MEDIA_TRUST_RECENT_SECONDS", "", "seconds"),
 )  # fmt: skip
 _TERMINAL = sum(row.key.startswith("terminal.") for row in ROWS)
-_PLACEHOLDERS = {".", "auto", "cwd"}
+_PLACEHOLDERS = (".", "auto", "cwd")
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)")
 
@@ -99,11 +99,18 @@ def effective(home: HermesHome, environ: Mapping[str, str], user: str) -> dict[s
             for row in ROWS:
                 if (text := _bridged(source, row, user)) is not None:
                     env[row.variable] = (text, layer)
-    elif "TERMINAL_ENV" not in env:  # no bridge: the terminal fills its own gaps, the gateway does not
+    if env.get("TERMINAL_CWD", ("",))[0] in ("", *_PLACEHOLDERS) and _backend(env) != "docker":
+        env["TERMINAL_CWD"] = (user, DEFAULT)
+    # No bridge: the terminal fills its own gaps later, the gateway does not.
+    if (not isinstance(home.config, dict) or home.wrong) and "TERMINAL_ENV" not in env:
         for row in ROWS[:_TERMINAL]:
             if row.variable not in env and (text := _bridged(managed, row, user)) is not None:
                 env[row.variable] = (text, MANAGED)
     return {row.key: _setting(row, *env.get(row.variable, (row.default, DEFAULT)), env) for row in ROWS}
+
+
+def _backend(env: Mapping[str, tuple[str, str]]) -> str:
+    return env.get("TERMINAL_ENV", ("local", ""))[0]
 
 
 def dotenv(text: str, known: Mapping[str, str]) -> dict[str, str]:
@@ -186,8 +193,7 @@ def _setting(row: Row, text: str, layer: str, env: Mapping[str, tuple[str, str]]
 
 def _cwd(text: str, layer: str, env: Mapping[str, tuple[str, str]]) -> Setting:
     """Hermes replaces a directory that looks like the host's, and says so only in its log."""
-    backend = env.get("TERMINAL_ENV", ("local", ""))[0]
-    if backend != "docker":
+    if _backend(env) != "docker":
         return Setting("terminal.cwd", text, layer)
     if not text or text in _PLACEHOLDERS:
         return Setting("terminal.cwd", "/root", layer)

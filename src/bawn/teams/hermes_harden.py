@@ -44,14 +44,22 @@ def changes(home: HermesHome, text: str | None, allow: tuple[str, ...]) -> Chang
         raise HostError(f"{home.wrong}: Hermes does not read it either", f"mend {home.home}/config.yaml")
     path = f"{home.home}/config.yaml"
     wanted = block(allow)
-    keys = tuple(Set(tuple(key.split(".")), value) for key, value in wanted)
+    keys = tuple(Set(tuple(key.split(".")), value) for key, value in wanted if not _there(home, key, value))
     old = None if text is None else text.encode()
     new = by_name(path)(old or b"", path, keys)
     if new == old:
         return None
-    does = "set " + ", ".join(key for key, _ in wanted)
+    does = "set " + ", ".join(key.key for key in keys)
     step = FileStep(path, old, new, does, 0o600)
     return Change(KIND, f"hardening of the Hermes profile {home.profile}", (step,), ("hermes", "hermes-gateway"))
+
+
+def _there(home: HermesHome, key: str, value: Any) -> bool:
+    """It says so already, in whatever spelling."""
+    section, _, name = key.partition(".")
+    inner = home.config.get(section) if isinstance(home.config, dict) else None
+    got = inner.get(name) if isinstance(inner, dict) else None
+    return type(got) is type(value) and bool(got == value)
 
 
 def verify(home: HermesHome, settings: Mapping[str, Setting], allow: tuple[str, ...]) -> None:
