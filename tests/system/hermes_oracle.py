@@ -5,9 +5,9 @@ import logging
 
 logging.disable(logging.CRITICAL)
 
-import gateway.run  # noqa: E402, F401  # its import is the bridge
-from gateway.platforms import base  # noqa: E402
-from tools import credential_files, terminal_tool  # noqa: E402
+import gateway.run  # type: ignore[import-not-found]  # noqa: E402, F401  # its import is the bridge
+from gateway.platforms import base  # type: ignore[import-not-found]  # noqa: E402
+from tools import credential_files, terminal_tool  # type: ignore[import-not-found]  # noqa: E402
 
 config = terminal_tool._get_env_config()
 mounts = [

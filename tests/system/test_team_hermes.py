@@ -24,7 +24,12 @@ def oracle(home: Path, environ: dict[str, str]) -> dict[str, Any]:
     """What Hermes uses, without any network."""
     env = {"PATH": os.environ["PATH"], **environ, "HERMES_HOME": str(home)}
     done = subprocess.run(
-        ["unshare", "--net", PYTHON, str(ORACLE)], env=env, cwd="/", capture_output=True, text=True, timeout=60
+        ["unshare", "--net", PYTHON, str(ORACLE)],
+        env=env,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("ORACLE ")]
     assert lines, done.stderr[-2000:]
@@ -75,7 +80,9 @@ def agree(home: Path, environ: dict[str, str]) -> dict[str, Any]:
 def _made_by_hermes(pair: list[str], ours: dict[str, Any]) -> bool:
     """Hermes makes some directories while it starts: those it made after our look are empty."""
     path = Path(pair[0])
-    return path.is_dir() and not any(path.iterdir()) and pair[0] not in [one["source"] for one in ours["mounts"]]
+    return (
+        path.is_dir() and not any(path.iterdir()) and pair[0] not in [one["source"] for one in ours["mounts"]]
+    )
 
 
 @pytest.mark.parametrize("name", HOMES)
@@ -84,7 +91,9 @@ def test_hermes_says_the_same(tmp_path: Path, name: str) -> None:
     agree(*make(tmp_path, HOMES[name]))
 
 
-@pytest.mark.parametrize("name", ["nothing_configured", "environment_where_config_is_silent", "quoted_on_is_off"])
+@pytest.mark.parametrize(
+    "name", ["nothing_configured", "environment_where_config_is_silent", "quoted_on_is_off"]
+)
 def test_hardened_as_hermes_reads_it_and_back(tmp_path: Path, name: str) -> None:
     """Hermes itself reports the hardened values; rollback gives the same bytes."""
     need(PYTHON, "unshare")

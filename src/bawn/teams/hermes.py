@@ -48,7 +48,9 @@ class Row(NamedTuple):
 ROWS = (
     Row("terminal.backend", "TERMINAL_ENV", "local", "text"),
     Row("terminal.cwd", "TERMINAL_CWD", "", "text"),
-    Row("terminal.docker_image", "TERMINAL_DOCKER_IMAGE", "nikolaik/python-nodejs:python3.11-nodejs20", "text"),
+    Row(
+        "terminal.docker_image", "TERMINAL_DOCKER_IMAGE", "nikolaik/python-nodejs:python3.11-nodejs20", "text"
+    ),
     Row("terminal.docker_volumes", "TERMINAL_DOCKER_VOLUMES", "[]", "json"),
     Row("terminal.docker_forward_env", "TERMINAL_DOCKER_FORWARD_ENV", "[]", "json"),
     Row("terminal.docker_env", "TERMINAL_DOCKER_ENV", "{}", "json"),
@@ -60,12 +62,14 @@ ROWS = (
     Row("terminal.container_memory", "TERMINAL_CONTAINER_MEMORY", "5120", "number"),
     Row("terminal.container_disk", "TERMINAL_CONTAINER_DISK", "51200", "number"),
     Row("terminal.container_persistent", "TERMINAL_CONTAINER_PERSISTENT", "true", "flag"),
-    Row("terminal.docker_persist_across_processes", "TERMINAL_DOCKER_PERSIST_ACROSS_PROCESSES", "true", "flag"),
+    Row(
+        "terminal.docker_persist_across_processes", "TERMINAL_DOCKER_PERSIST_ACROSS_PROCESSES", "true", "flag"
+    ),
     Row("gateway.strict", "HERMES_MEDIA_DELIVERY_STRICT", "0", "flag"),
     Row("gateway.media_delivery_allow_dirs", "HERMES_MEDIA_ALLOW_DIRS", "", "dirs"),
     Row("gateway.trust_recent_files", "HERMES_MEDIA_TRUST_RECENT_FILES", "1", "flag"),
     Row("gateway.trust_recent_files_seconds", "HERMES_MEDIA_TRUST_RECENT_SECONDS", "", "seconds"),
-)  # fmt: skip
+)
 _TERMINAL = sum(row.key.startswith("terminal.") for row in ROWS)
 _PLACEHOLDERS = (".", "auto", "cwd")
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")
@@ -125,7 +129,7 @@ def dotenv(text: str, known: Mapping[str, str]) -> dict[str, str]:
             literal, value = value[0] == "'", value[1:end]
         else:
             literal, value = False, re.sub(r"\s+#.*", "", value).rstrip()
-        found[name] = value if literal else _REFERENCE.sub(lambda m: (known | found).get(m[1], ""), value)  # noqa: B023
+        found[name] = value if literal else _REFERENCE.sub(lambda m: {**known, **found}.get(m[1], ""), value)
     return found
 
 
@@ -187,7 +191,9 @@ def _setting(row: Row, text: str, layer: str, env: Mapping[str, tuple[str, str]]
     try:
         value = json.loads(text) if row.kind == "json" else float(text)
     except ValueError:
-        return Setting(row.key, text, layer, f"{text!r} cannot be read by Hermes: its terminal does not start")
+        return Setting(
+            row.key, text, layer, f"{text!r} cannot be read by Hermes: its terminal does not start"
+        )
     return Setting(row.key, value, layer)
 
 
@@ -218,8 +224,15 @@ class Mount(NamedTuple):
         return self.origin.startswith("automatic")
 
 
-_CACHES = {"document_cache": "documents", "image_cache": "images", "audio_cache": "audio", "video_cache": "videos",
-           "browser_screenshots": "screenshots", "web_cache": "web", "delegation_cache": "delegation"}  # fmt: skip
+_CACHES = {
+    "document_cache": "documents",
+    "image_cache": "images",
+    "audio_cache": "audio",
+    "video_cache": "videos",
+    "browser_screenshots": "screenshots",
+    "web_cache": "web",
+    "delegation_cache": "delegation",
+}
 WATCHED = ("skills", *_CACHES, *(f"cache/{name}" for name in _CACHES.values()))
 
 
@@ -244,7 +257,9 @@ def mounts(home: HermesHome, settings: Mapping[str, Setting]) -> list[Mount]:
     for name in home.present:
         if name.startswith("credential:"):
             path = name.removeprefix("credential:")
-            found.append(Mount(f"{home.home}/{path}", f"/root/.hermes/{path}", False, "automatic: credential_files"))
+            found.append(
+                Mount(f"{home.home}/{path}", f"/root/.hermes/{path}", False, "automatic: credential_files")
+            )
         elif name == "skills" or name in _CACHES or name.startswith("cache/"):
             target = f"cache/{_CACHES[name]}" if name in _CACHES else name
             kind = "skills" if name == "skills" else "caches"

@@ -7,7 +7,7 @@ from bawn.errors import HostError
 from bawn.plan.change import Change, FileStep
 from bawn.plan.model import Finding
 from bawn.teams.hermes import HermesHome, Setting
-from bawn.typed import Any
+from bawn.typed import Any, NamedTuple
 
 KIND = "team hermes"
 # Each is written even where it is the default: else an environment variable could say otherwise.
@@ -24,26 +24,59 @@ BLOCK: tuple[tuple[str, Any], ...] = (
 )
 
 
-def block(allow: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
-    """The keys and their values; `allow` are directories that the gateway may send from.
+class Wish(NamedTuple):
+    """What only a person knows: where the gateway may send from, and where a shell may write (every
+    volume is read-only then but for these roots; None leaves the volumes as they are)."""
 
-    Raises HostError for one that Hermes would take apart, or ignore.
+    allow: tuple[str, ...] = ()
+    roots: tuple[str, ...] | None = None
+
+
+def block(wish: Wish, volumes: Any) -> tuple[tuple[str, Any], ...]:
+    """The keys and their values; `volumes` are those in force.
+
+    Raises HostError for a path that Hermes or docker would take apart, or ignore.
     """
-    for path in allow:
+    for path in (*wish.allow, *(wish.roots or ())):
         if not path.startswith("/") or "," in path or ":" in path:
             raise HostError(
-                f"{path!r} cannot be an allowed directory: Hermes splits at `:` and `,` and ignores what is relative",
+                f"{path!r} cannot be used: Hermes splits at `:` and `,`, and ignores what is relative",
                 "give an absolute path without them",
             )
-    return (*BLOCK, ("gateway.media_delivery_allow_dirs", list(allow))) if allow else BLOCK
+    more: list[tuple[str, Any]] = []
+    if wish.allow:
+        more.append(("gateway.media_delivery_allow_dirs", list(wish.allow)))
+    if wish.roots is not None:
+        more.append(("terminal.docker_volumes", _read_only(volumes, wish.roots)))
+    return (*BLOCK, *more)
 
 
-def changes(home: HermesHome, text: str | None, allow: tuple[str, ...]) -> Change | None:
+def _read_only(volumes: Any, roots: tuple[str, ...]) -> list[str]:
+    """The volumes read-only, and the write roots on top of them, under the same paths."""
+    wanted = []
+    for volume in volumes if isinstance(volumes, list) else []:
+        source, target, *options = (*str(volume).split(":"), "")[:3]
+        if source not in roots:
+            kept = [word for word in ",".join(options).split(",") if word not in ("", "rw", "ro")]
+            wanted.append((source, target, ",".join(["ro", *kept])))
+    lines = [":".join(parts) for parts in wanted]
+    for root in roots:
+        above = [
+            (source, target) for source, target, _ in wanted if root.startswith(source.rstrip("/") + "/")
+        ]
+        if not above:
+            raise HostError(f"the write root {root} lies in no volume", "mount the vault that holds it first")
+        source, target = max(above)
+        lines.append(f"{root}:{target.rstrip('/')}{root[len(source.rstrip('/')) :]}")
+    return lines
+
+
+def changes(home: HermesHome, text: str | None, wish: Wish, volumes: Any) -> Change | None:
     """What has to be written; None where it stands there. Raises HostError where it cannot be edited."""
     if home.wrong:
         raise HostError(f"{home.wrong}: Hermes does not read it either", f"mend {home.home}/config.yaml")
     path = f"{home.home}/config.yaml"
-    wanted = block(allow)
+    wanted = block(wish, volumes)
     keys = tuple(Set(tuple(key.split(".")), value) for key, value in wanted if not _there(home, key, value))
     old = None if text is None else text.encode()
     new = by_name(path)(old or b"", path, keys)
@@ -51,7 +84,9 @@ def changes(home: HermesHome, text: str | None, allow: tuple[str, ...]) -> Chang
         return None
     does = "set " + ", ".join(key.key for key in keys)
     step = FileStep(path, old, new, does, 0o600)
-    return Change(KIND, f"hardening of the Hermes profile {home.profile}", (step,), ("hermes", "hermes-gateway"))
+    return Change(
+        KIND, f"hardening of the Hermes profile {home.profile}", (step,), ("hermes", "hermes-gateway")
+    )
 
 
 def _there(home: HermesHome, key: str, value: Any) -> bool:
@@ -62,11 +97,11 @@ def _there(home: HermesHome, key: str, value: Any) -> bool:
     return type(got) is type(value) and bool(got == value)
 
 
-def verify(home: HermesHome, settings: Mapping[str, Setting], allow: tuple[str, ...]) -> None:
+def verify(home: HermesHome, settings: Mapping[str, Setting], wanted: tuple[tuple[str, Any], ...]) -> None:
     """Raises HostError where Hermes would not use what was written."""
     if home.wrong:
         raise HostError(f"Hermes could no longer read it: {home.wrong}")
-    for key, value in block(allow):
+    for key, value in wanted:
         got = settings[key]
         if got.value != value or got.wrong:
             raise HostError(

@@ -11,7 +11,10 @@ RULES: dict[str, Rule] = {
         "error", "a config.yaml that Hermes cannot read", "nothing that it hardens is in force", "mend it"
     ),
     "BWN951": Rule(
-        "error", "tools on the host", "what the profile's user can read, its tools can", "bawn team harden hermes"
+        "error",
+        "tools on the host",
+        "what the profile's user can read, its tools can",
+        "bawn team harden hermes",
     ),
     "BWN952": Rule(
         "error", "a container with a network", "what its tools read can leave", "bawn team harden hermes"
@@ -49,27 +52,43 @@ RULES: dict[str, Rule] = {
     "BWN958": Rule(
         "warning", "a mount that Hermes adds", "no setting switches it off", "keep secrets out of it"
     ),
-    "BWN959": Rule("warning", "a directory that is replaced", "the tools work elsewhere", "use a path of the container"),
+    "BWN959": Rule(
+        "warning", "a directory that is replaced", "the tools work elsewhere", "use a path of the container"
+    ),
     "BWN960": Rule(
         "warning",
         "set outside of config.yaml",
         "whoever writes that layer decides",
         "bawn team harden hermes writes it into config.yaml, which wins",
     ),
-    "BWN961": Rule("error", "a key twice", "Hermes takes the last one, a person reads the first", "keep one of them"),
-    "BWN962": Rule(
-        "error", "extra docker arguments", "they can undo network, mounts and capabilities", "bawn team harden hermes"
+    "BWN961": Rule(
+        "error", "a key twice", "Hermes takes the last one, a person reads the first", "keep one of them"
     ),
-    "BWN963": Rule("warning", "variables given to the container", "its tools can read them", "take the secrets out"),
-    "BWN964": Rule("error", "a value that Hermes cannot use", "what counts instead is not what is written", "mend it"),
+    "BWN962": Rule(
+        "error",
+        "extra docker arguments",
+        "they can undo network, mounts and capabilities",
+        "bawn team harden hermes",
+    ),
+    "BWN963": Rule(
+        "warning", "variables given to the container", "its tools can read them", "take the secrets out"
+    ),
+    "BWN964": Rule(
+        "error", "a value that Hermes cannot use", "what counts instead is not what is written", "mend it"
+    ),
     "BWN965": Rule(
         "note",
         "a writable mount",
         "a shell writes anywhere in it, whatever limit the agent is told",
         "mount it :ro, and its write roots beside it",
     ),
-    "BWN966": Rule("error", "a managed config.yaml that Hermes cannot read", "what it pins is not in force", "mend it"),
+    "BWN966": Rule(
+        "error", "a managed config.yaml that Hermes cannot read", "what it pins is not in force", "mend it"
+    ),
 }
+
+# What a running skill registers comes on top: it cannot be read from files.
+_NO_SWITCH = ("automatic: skills", "automatic: caches", "automatic: credential_files")
 
 
 def findings(
@@ -124,7 +143,9 @@ def _gateway(home: HermesHome, value: Mapping[str, object], user: str) -> Iterat
         if _holds(path, user, home.home):
             yield _one("BWN957", home, f"{path} is allowed")
         elif not path.startswith(("/", "~")):
-            yield _one("BWN964", home, f"gateway.media_delivery_allow_dirs: {path!r} is relative, so it is ignored")
+            yield _one(
+                "BWN964", home, f"gateway.media_delivery_allow_dirs: {path!r} is relative, so it is ignored"
+            )
 
 
 def _container(
@@ -143,9 +164,9 @@ def _container(
     for mount in mounts:
         if _holds(mount.source, user, home.home):
             yield _one("BWN954", home, f"{mount.source} is mounted at {mount.target}")
-        elif mount.automatic:
+        elif mount.origin in _NO_SWITCH:
             yield _one("BWN958", home, f"{mount.source} at {mount.target} ({mount.origin})")
-        elif mount.writable:
+        elif mount.writable and mount.origin != "automatic: container_persistent":  # BWN953 says so
             yield _one("BWN965", home, f"{mount.source} is writable at {mount.target}")
 
 
