@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 from bawn import box
-from bawn.effects.setup_docker import journal
+from bawn.effects.journal import folder
+from bawn.effects.setup_docker import in_force
 from tests.system.conftest import processes
 
 IMAGE = "bawn-test"
@@ -57,7 +58,8 @@ class Lab:
             point = line.split()[1]
             if point.startswith(str(self.root)):
                 subprocess.run(["umount", "-l", point], check=False)
-        shutil.rmtree(journal("/var/lib/bawn", str(self.config)), ignore_errors=True)
+        for entry in in_force("/var/lib/bawn", str(self.config)):
+            shutil.rmtree(folder("/var/lib/bawn", entry.number), ignore_errors=True)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def start(self) -> None:

@@ -5,14 +5,15 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bawn.effects import setup_docker
+from bawn.effects import journal, ledger, setup_docker, snapshot
 from bawn.effects.atomic import write_atomic
-from bawn.effects.setup_docker import Setup, apply, journal, prepare, undo, writable_by_others
+from bawn.effects.setup_docker import Setup, apply, in_force, prepare, undo, writable_by_others
 from bawn.errors import HostError
 from bawn.plan.daemon_json import register
 
@@ -138,14 +139,22 @@ class World:
         return undo(str(self.config), self.state, force)
 
     def as_before(self) -> bool:
+        """Restored, and nothing is kept or open."""
+        copies = list((self.top / "state/ledger").glob("*/before-*"))
+        return self.restored() and not copies and not in_force(self.state, str(self.config))
+
+    def restored(self) -> bool:
         """Byte for byte, mode and all; nothing of bawn's is left."""
         if self.before is None:
             same = not self.config.exists() and not self.config.parent.exists()
         else:
             mode = stat.S_IMODE(self.config.stat().st_mode)
             same = self.config.read_bytes() == self.before and mode == 0o640
-        journals = list((self.top / "state/setup").glob("*")) if (self.top / "state").exists() else []
-        return same and not (self.top / "lib").exists() and not journals
+        return same and not (self.top / "lib").exists()
+
+    def journal(self) -> Path:
+        """Where the newest change is journalled."""
+        return Path(journal.folder(self.state, journal.entries(self.state)[-1].number))
 
     def in_force(self) -> bool:
         runtimes = json.loads(self.config.read_text())["runtimes"]
@@ -156,6 +165,11 @@ class World:
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(setup_docker, "writable_by_others", lambda path: "")
     return World(tmp_path, request.param)
+
+
+def replace_writing(monkeypatch: pytest.MonkeyPatch, by: Callable[..., None]) -> None:
+    for module in (journal, ledger, snapshot):
+        monkeypatch.setattr(module, "write_atomic", by)
 
 
 def fail() -> None:
@@ -183,7 +197,7 @@ def test_preparing_changes_nothing(world: World) -> None:
 def test_a_failed_verification_restores_and_settles(world: World) -> None:
     settled: list[bool] = []
     with pytest.raises(HostError, match="restored and verified: the box did not run"):
-        world.apply(fail, lambda: settled.append(world.as_before()))
+        world.apply(fail, lambda: settled.append(world.restored()))
     assert settled == [True]  # docker is told after the file is back
     assert world.as_before()
 
@@ -205,20 +219,20 @@ def test_an_interrupt_restores(world: World) -> None:
     assert world.as_before()
 
 
-@pytest.mark.parametrize("step", range(8))
+@pytest.mark.parametrize("step", range(9))
 def test_a_disk_that_fails_at_each_write(world: World, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before, journal, three files, daemon.json: whatever fails, all is as it was, or all is done."""
+    """Before, journal, three files, daemon.json, journal: whatever fails, all is as it was, or done."""
     count = -1
 
-    def failing(path: str, data: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
+    def failing(path: str, data: bytes, mode: int, *rest: Any, **named: Any) -> None:
         nonlocal count
         count += 1
         if count == step:
             raise OSError(28, "No space left on device")
-        write_atomic(path, data, mode, owner)
+        write_atomic(path, data, mode, *rest, **named)
 
-    monkeypatch.setattr(setup_docker, "write_atomic", failing)
-    writes = 5 if world.before is None else 6
+    replace_writing(monkeypatch, failing)
+    writes = 6 if world.before is None else 7
     if step < writes:
         with pytest.raises(HostError, match="restored and verified"):
             world.apply()
@@ -231,21 +245,21 @@ def test_a_disk_that_fails_at_each_write(world: World, step: int, monkeypatch: p
 def test_a_rollback_that_fails_says_what_lies_where(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.apply()
 
-    def failing(*_: object) -> None:
+    def failing(*_: object, **__: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(setup_docker, "write_atomic", failing)
+    replace_writing(monkeypatch, failing)
     monkeypatch.setattr(os, "unlink", failing)
     with pytest.raises(HostError) as error:
         world.undo()
     assert error.value.message.startswith("ROLLBACK FAILED")
     assert "Read-only" in error.value.message
     assert str(world.config) in error.value.message
-    where = Path(journal(world.state, str(world.config)))
-    assert (where / "step.json").exists()  # kept until it is verified
+    where = world.journal()
+    assert (where / "entry.json").exists()  # kept until it is verified
     if world.before is not None:
-        assert (where / "before").read_bytes() == world.before
-        assert str(where / "before") in error.value.message
+        assert (where / "before-4").read_bytes() == world.before
+        assert str(where / "before-4") in error.value.message
     monkeypatch.undo()
     assert undo(str(world.config), world.state) == "restored and verified"
     assert world.as_before()
@@ -253,7 +267,7 @@ def test_a_rollback_that_fails_says_what_lies_where(world: World, monkeypatch: p
 
 def test_both_reasons_are_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def break_and_fail() -> None:
-        monkeypatch.setattr(setup_docker, "_restore", lambda *_: (_ for _ in ()).throw(OSError("disk")))
+        monkeypatch.setattr(ledger, "restore", lambda *_: (_ for _ in ()).throw(OSError("disk")))
         fail()
 
     with pytest.raises(HostError, match=r"ROLLBACK FAILED: disk.*\(it had failed: the box did not run\)"):
@@ -283,8 +297,9 @@ def test_a_file_that_was_taken_away_since(world: World) -> None:
     assert world.as_before()
 
 
-def test_killed_between_the_journal_and_the_file(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    setup_docker._write_journal(journal(world.state, str(world.config)), world.setup())
+def test_killed_between_the_journal_and_the_file(world: World) -> None:
+    with journal.locked(world.state):
+        ledger._register(setup_docker._change(world.setup()), world.state)
     assert world.undo() == "restored and verified"
     assert world.as_before()
 
@@ -293,7 +308,7 @@ def test_a_kept_copy_that_was_damaged(world: World) -> None:
     if world.before is None:
         pytest.skip("nothing is kept")
     world.apply()
-    Path(journal(world.state, str(world.config)), "before").write_text("{}")
+    (world.journal() / "before-4").write_text("{}")
     with pytest.raises(HostError, match="ROLLBACK FAILED"):
         world.undo()
     assert world.in_force() or "log-level" in world.config.read_text()
@@ -301,7 +316,7 @@ def test_a_kept_copy_that_was_damaged(world: World) -> None:
 
 def test_a_journal_that_was_damaged(world: World) -> None:
     world.apply()
-    Path(journal(world.state, str(world.config)), "step.json").write_text("{")
+    (world.journal() / "entry.json").write_text("{")
     with pytest.raises(HostError, match="cannot be read"):
         world.undo()
 
@@ -314,8 +329,7 @@ def test_a_second_setup_does_not_overwrite_the_only_good_copy(world: World) -> N
     with pytest.raises(HostError, match="in force already"):
         world.apply()
     if world.before is not None:
-        kept = Path(journal(world.state, str(world.config)), "before")
-        assert kept.read_bytes() == world.before
+        assert (world.journal() / "before-4").read_bytes() == world.before
 
 
 def test_an_upgrade_puts_the_new_program_in(world: World) -> None:

@@ -28,6 +28,10 @@ VERBS = {
     "doctor": "what this machine has, what is missing, and how to mend it",
     "wall": "the wall of bridge mode: apply it, look at it, send packets against it",
     "setup": "register runsc with docker (and undo it)",
+    "team": "audit and harden a Hermes team: its tools' reach, its gateway's",
+    "history": "the changes bawn made to this machine, and how each ended",
+    "diff": "what a change of the history did to its files",
+    "rollback": "take a change back: the exact bytes, modes and links from before",
     "runs": "the runs of the past",
     "sweep": "remove what killed runs left behind",
 }

@@ -1,25 +1,21 @@
-"""`bawn setup docker`: registers runsc with dockerd, and undoes itself exactly.
+"""`bawn setup docker`: registers runsc with dockerd, by a change of the ledger."""
 
-The undo is written before anything changes: a journal beside the kept copy, in bawn's state. The
-outcome is one of three: applied and verified, restored and verified, or ROLLBACK FAILED, which says
-what lies where and keeps the journal.
-"""
-
-import json
 import os
 import stat
 from collections.abc import Callable
 
 from bawn import box
 from bawn.digest import sha256_hex
-from bawn.effects.atomic import write_atomic
-from bawn.errors import BawnError, HostError
+from bawn.effects import journal, ledger
+from bawn.errors import HostError
+from bawn.plan.change import Change, FileStep
 from bawn.plan.daemon_json import Edit, register
-from bawn.typed import Any, NamedTuple
+from bawn.typed import NamedTuple
 
 CONFIG = "/etc/docker/daemon.json"
 DIRECTORY = "/usr/local/lib/bawn"  # where the runtime program and what it starts are copied to
 WRAPPER = "runsc-docker"
+KIND = "setup docker"
 
 
 class Setup(NamedTuple):
@@ -120,108 +116,44 @@ def _text(path: str) -> str | None:
         raise HostError(f"cannot read {path}: {error}", f"mend {path}") from None
 
 
-def journal(state: str, config: str) -> str:
-    """The journal of a daemon.json: there is one while a setup is in force."""
-    return f"{state}/setup/{sha256_hex(config.encode())[:16]}"
-
-
 def apply(setup: Setup, state: str, verify: Callable[[], None], settle: Callable[[], None]) -> str:
     """Applies and verifies: "applied". Where something fails the old state is restored, `settle`
     brings back a daemon that `verify` had restarted, and HostError says what went wrong.
 
     `verify` raises BawnError when the result does not work, `settle` when it cannot.
     """
-    where = journal(state, setup.config)
-    step = _journalled(where)
-    if step is not None and (
-        setup.edit.changes or step["after_sha256"] != sha256_hex(setup.edit.new.encode())
-    ):
-        raise HostError(f"a setup of {setup.config} is in force already", "bawn setup docker --undo")
-    owned = step["files"] if step else []
+    before = in_force(state, setup.config)
+    owned: set[str] = set()
+    if before:
+        wrote = next(kept.after for kept in before[-1].steps if kept.before.real == setup.config)
+        if setup.edit.changes or wrote.sha256 != sha256_hex(setup.edit.new.encode()):
+            raise HostError(f"a setup of {setup.config} is in force already", "bawn setup docker --undo")
+        owned = {kept.path for entry in before for kept in entry.steps if kept.owned}
     for path, content in setup.files:
         if path not in owned and _bytes(path) not in (None, content):
             raise HostError(f"{path} is there and not bawn's", "remove it, or use another --directory")
-    try:
-        if step is None:
-            _write_journal(where, setup)
-        os.makedirs(setup.directory, exist_ok=True)
-        for path, content in setup.files:
-            write_atomic(path, content, 0o755)
-        if setup.edit.changes:
-            os.makedirs(os.path.dirname(setup.config), exist_ok=True)
-            mode, owner = _mode(setup.config)
-            write_atomic(setup.config, setup.edit.new.encode(), mode, owner)
-        if _text(setup.config) != setup.edit.new:
-            raise HostError(f"{setup.config} does not hold what was written")
-        verify()
-    except BaseException as error:
-        reason = error.message if isinstance(error, BawnError) else repr(error)
-        _take_back(setup.config, state, settle, reason)
-        raise HostError(f"setup failed; the old state is restored and verified: {reason}") from None
+    ledger.apply(_change(setup), state, verify, settle)
     return "applied"
 
 
-def _take_back(config: str, state: str, settle: Callable[[], None], reason: str) -> None:
-    try:
-        undo(config, state, force=True)
-    except HostError as error:
-        raise HostError(f"{error.message} (it had failed: {reason})", error.fix) from None
-    try:
-        settle()
-    except BawnError as error:
-        raise HostError(
-            f"ROLLBACK FAILED: {config} is as it was, but docker is not: {error.message} "
-            f"(it had failed: {reason})",
-            "start docker by hand, and look at its log",
-        ) from None
+def _change(setup: Setup) -> Change:
+    """The program before the file that names it."""
+    steps = [
+        FileStep(path, _bytes(path), content, "docker's runtime program", 0o755, owned=True)
+        for path, content in setup.files
+    ]
+    old = None if setup.edit.old is None else setup.edit.old.encode()
+    steps.append(FileStep(setup.config, old, setup.edit.new.encode(), "register the runtime runsc"))
+    return Change(KIND, f"setup of {setup.config}", tuple(steps), ("dockerd",))
 
 
-def _mode(path: str) -> tuple[int, tuple[int, int] | None]:
-    try:
-        info = os.stat(path)
-    except FileNotFoundError:
-        return 0o644, None
-    return stat.S_IMODE(info.st_mode), (info.st_uid, info.st_gid)
-
-
-def _write_journal(where: str, setup: Setup) -> None:
-    """`step.json` goes last: a journal without it has nothing to undo."""
-    os.makedirs(where, mode=0o700, exist_ok=True)
-    mode, owner = _mode(setup.config)
-    if setup.edit.old is not None:
-        write_atomic(f"{where}/before", setup.edit.old.encode(), 0o600)
-    step = {
-        "config": setup.config,
-        "existed": setup.edit.old is not None,
-        "mode": mode,
-        "owner": owner,
-        "before_sha256": sha256_hex((setup.edit.old or "").encode()),
-        "after_sha256": sha256_hex(setup.edit.new.encode()),
-        "made": _missing(setup.config) + _missing(f"{setup.directory}/x"),
-        "files": [path for path, _ in setup.files],
-    }
-    write_atomic(f"{where}/step.json", json.dumps(step).encode(), 0o600)
-
-
-def _missing(path: str) -> list[str]:
-    """The directories above `path` that are not there, the deepest first."""
-    found = []
-    while (path := os.path.dirname(path)) and not os.path.exists(path):
-        found.append(path)
-    return found
-
-
-def _journalled(where: str) -> dict[str, Any] | None:
-    data = _bytes(f"{where}/step.json")
-    if data is None:
-        return None
-    try:
-        step = json.loads(data)
-        for key in ("existed", "mode", "owner", "before_sha256", "after_sha256", "made", "files"):
-            step[key]
-    except (ValueError, KeyError, TypeError):
-        raise HostError(f"{where}/step.json cannot be read", f"the old file lies in {where}/before") from None
-    return dict(step)
+def in_force(state: str, config: str) -> list[journal.Entry]:
+    """The setups of this daemon.json (links resolved) that are not undone, oldest first."""
+    return [
+        entry
+        for entry in journal.entries(state)
+        if entry.kind == KIND and entry.in_force and any(kept.before.real == config for kept in entry.steps)
+    ]
 
 
 def undo(config: str, state: str, force: bool = False) -> str:
@@ -230,58 +162,7 @@ def undo(config: str, state: str, force: bool = False) -> str:
     Raises HostError: where the file has changed since (unless `force`), or ROLLBACK FAILED; the
     journal is kept then.
     """
-    real = os.path.realpath(config)
-    where = journal(state, real)
-    step = _journalled(where)
-    if step is None:
-        _forget(where)
-        return "nothing to undo"
-    now = _bytes(real)
-    digest = "" if now is None else sha256_hex(now)
-    untouched = (now is None and not step["existed"]) or (step["existed"] and digest == step["before_sha256"])
-    if not untouched and digest != step["after_sha256"] and not force:
-        raise HostError(
-            f"{real} has changed since bawn wrote it; the old copy is {where}/before",
-            f"compare them, then: bawn setup docker --undo --force --config {config}",
-        )
-    try:
-        _restore(real, where, step)
-    except OSError as error:
-        kept = (
-            f"the old text of {real} lies in {where}/before" if step["existed"] else f"{real} was not there"
-        )
-        raise HostError(
-            f"ROLLBACK FAILED: {error}; {kept}", "mend that, then: bawn setup docker --undo"
-        ) from None
-    _forget(where)
-    return "restored and verified"
-
-
-def _forget(where: str) -> None:
-    for name in ("step.json", "before"):
-        if os.path.exists(f"{where}/{name}"):
-            os.unlink(f"{where}/{name}")
-    if os.path.isdir(where):
-        os.rmdir(where)
-
-
-def _restore(real: str, where: str, step: dict[str, Any]) -> None:
-    """Raises OSError; verified by reading back."""
-    if step["existed"]:
-        with open(f"{where}/before", "rb") as file:
-            before = file.read()
-        if sha256_hex(before) != step["before_sha256"]:
-            raise OSError(f"{where}/before is not what was kept")
-        owner = step["owner"]
-        if _bytes(real) != before or _mode(real) != (step["mode"], tuple(owner)):
-            write_atomic(real, before, step["mode"], (owner[0], owner[1]))
-        if _bytes(real) != before or _mode(real) != (step["mode"], tuple(owner)):
-            raise OSError(f"{real} does not hold what was written")
-    elif os.path.exists(real):
-        os.unlink(real)
-    for path in step["files"]:
-        if os.path.exists(path):
-            os.unlink(path)
-    for path in step["made"]:
-        if os.path.isdir(path) and not os.listdir(path):
-            os.rmdir(path)
+    entries = in_force(state, os.path.realpath(config))
+    for entry in reversed(entries):
+        ledger.rollback(state, entry.number, force=force)
+    return journal.RESTORED if entries else "nothing to undo"
