@@ -25,6 +25,7 @@ VERBS = {
     "policy": "the policy's JSON Schema, for editors",
     "doctor": "what this machine has, what is missing, and how to mend it",
     "setup": "register runsc with docker (and undo it)",
+    "image": "images for boxes: build agent-base, import your own, check and remove them",
     "runs": "the runs of the past",
     "sweep": "remove what killed runs left behind",
 }
