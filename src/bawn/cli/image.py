@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one = verbs.add_parser("import", help="take an image of docker's, or an OCI layout")
     one.add_argument("source", help="the name of an image in docker, or a directory (with a / in it)")
     one.add_argument("name")
-    one.add_argument("--accept", action="append", default=[], metavar="RULE", help="BWN804: no CA bundle")
+    one.add_argument("--accept", action="append", default=[], metavar="RULE", help="BWN754: no CA bundle")
     _common(one)
     one = verbs.add_parser("verify", help="is everything of an image as it was made?")
     one.add_argument("name", nargs="?", default="", help="(default: all of them)")
@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _build(args: argparse.Namespace, where: dirs.Dirs) -> int:
     lock = _lock(args.lock or _own(where))
-    record = image_build.build(where.state, lock, apt.observe(process.run), os.uname().machine, _Said(args.quiet))
+    record = image_build.build(
+        where.state, lock, apt.observe(process.run), os.uname().machine, _Said(args.quiet)
+    )
     return _made(args, where, record)
 
 
@@ -149,7 +151,8 @@ def _ls(args: argparse.Namespace, where: dirs.Dirs) -> int:
     if not records:
         print("no image is here; bawn image build agent-base makes one", file=sys.stderr)
     for record in records:
-        print(f"{record.name}  {record.digest[:19]}  {record.size / 1e6:.0f} MB  {record.created}  {record.source}")
+        size = f"{record.size / 1e6:.0f} MB"
+        print(f"{record.name}  {record.digest[:19]}  {size}  {record.created}  {record.source}")
     return 0
 
 

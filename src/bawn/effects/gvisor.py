@@ -42,6 +42,7 @@ def run(
     paths = run_paths(facts.runtime, run_id)
     lock = open_run(paths)
     groups = cgroup.Cgroups(facts.host.cgroup, ())
+    image = rootfs.hold(plan)
     try:
         write_files(plan, facts, paths, tty, secrets, observer)
         # Before they are made: `sweep` may stand in another tree of v2, and see other groups than this run.
@@ -56,6 +57,8 @@ def run(
         return _outcome(paths, status, reason, duration, used, peak, begun)
     finally:
         stuck = cgroup.remove(groups)
+        if image is not None:
+            os.close(image)
         if stuck:
             os.close(lock)  # `sweep` finds the run by its directory and tries again
             observer.warn(f"cannot remove {' '.join(stuck)}; try: bawn sweep")

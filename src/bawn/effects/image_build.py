@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bawn.effects import image_store, process
 from bawn.effects.image_tar import Tree
+from bawn.effects.remove import remove_tree
 from bawn.errors import HostError, PolicyError
 from bawn.evidence.events import Observer
 from bawn.facts.apt import AptFact
@@ -42,32 +43,39 @@ def build(
         observer.step("putting the image together")
         try:
             tree = _tree(f"{work.directory}/rootfs", *parts, machine)
-            missing = [name for name, path in recipe.programs(machine).items() if path not in tree.merge.entries]
+            missing = [
+                name for name, path in recipe.programs(machine).items() if path not in tree.merge.entries
+            ]
             if missing:
                 raise HostError(f"npm fetched no program for {', '.join(missing)}", "bawn image update")
             tree.finish(epoch)
         except LayerError as error:
             raise HostError(f"what was fetched cannot be an image: {error}") from None
+        except OSError as error:
+            raise HostError(f"the image cannot be put together: {error}") from None
         os.unlink(parts[0])
-        config = recipe.config(machine, recipe.ENV, "", _utc(epoch))
+        remove_tree(os.path.dirname(parts[1]))
+        config = recipe.config(machine, recipe.ENV, "", now(epoch))
         found = check(recipe.AGENT_BASE, config, config["architecture"], tree.merge.entries)
         wrong = [f"{f.rule} {f.message}" for f in found if f.severity == "error"]
         if wrong:
             raise PolicyError("the image does not hold its contract", tuple(wrong))
         special = left_out(recipe.AGENT_BASE, tree.merge.special, [])
         record = image_store.Record(
-            recipe.AGENT_BASE, "", "", "", 0, 0, _now(), f"built from {apt.codename} and npm",
+            recipe.AGENT_BASE, "", "", "", 0, 0, now(), f"built from {apt.codename} and npm",
             {name: f"/usr/local/bin/{name}" for name in recipe.programs(machine)},
             [[f.rule, f.message] for f in (*found, *special)],
         )  # fmt: skip
         packages = lock.packages["packages"]
-        present = [p for p in packages if p and f"{recipe.MODULES}/{p[len('node_modules/'):]}" in tree.merge.entries]
+        present = [
+            p for p in packages if p and f"{recipe.MODULES}/{p[len('node_modules/') :]}" in tree.merge.entries
+        ]
         status = tree.text("var/lib/dpkg/status")
 
         def listed(digest: str) -> Any:
             return sbom(recipe.AGENT_BASE, digest, status, packages, present, apt.distro)
 
-        record = image_store.write(work, tree, config, machine, listed, record, epoch)
+        record = image_store.write(work, tree, config, listed, record)
         work.place(recipe.AGENT_BASE)
         return record
 
@@ -81,7 +89,13 @@ def _debian(work: image_store.Work, lock: recipe.Lock, apt: AptFact, epoch: int)
     argv = recipe.mmdebstrap_argv(lock, apt.codename, "root" if root else "unshare", target)
     env = {**process.tool_environment(), "SOURCE_DATE_EPOCH": str(epoch), "TMPDIR": place}
     env["PATH"] += ":/usr/sbin:/sbin"  # an ordinary user's PATH has no chroot
-    _run(argv, env, "mmdebstrap", "sudo apt-get install mmdebstrap uidmap", ("\n".join(apt.sources) + "\n").encode())
+    _run(
+        argv,
+        env,
+        "mmdebstrap",
+        "sudo apt-get install mmdebstrap uidmap",
+        ("\n".join(apt.sources) + "\n").encode(),
+    )
     return target
 
 
@@ -131,8 +145,10 @@ def _tree(root: str, base: str, modules: str, machine: str) -> Tree:
         owner = 1000 if path == "home/agent" else 0
         tree.add(Member(path, "dir", mode, owner, owner))
     for path, line in recipe.accounts().items():
+        entry = tree.merge.entries.get(path)
+        if entry is None:  # a base without shadow passwords
+            continue
         old = tree.text(path)
-        entry = tree.merge.entries[path]
         tree.add(Member(path, "file", entry.mode, entry.uid, entry.gid), recipe.dateless(path, old) + line)
     for path, text in recipe.texts().items():
         tree.add(Member(path, "file", 0o644), text)
@@ -182,13 +198,8 @@ def _write(path: str, data: object) -> None:
         json.dump(data, file)
 
 
-def _now() -> str:
-    import time
-
-    return _utc(int(time.time()))
-
-
-def _utc(seconds: int) -> str:
+def now(seconds: int | None = None) -> str:
+    """A time, this one by default, as UTC."""
     import time
 
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

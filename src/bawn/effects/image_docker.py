@@ -1,5 +1,6 @@
 """An image of bawn's into docker, and one of docker's out of it."""
 
+import json
 import os
 import tarfile
 
@@ -13,7 +14,7 @@ _DEADLINE = 600.0
 
 
 def load(state: str, record: image_store.Record, observer: Observer) -> None:
-    """`docker load`, as NAME:latest; then docker's own id of it is compared. Raises HostError, EngineError.
+    """`docker load`, as NAME:latest; then docker's layer is compared. Raises HostError, EngineError.
 
     The archive names the blobs of the layout by `manifest.json`, which every docker reads.
     """
@@ -23,7 +24,9 @@ def load(state: str, record: image_store.Record, observer: Observer) -> None:
     with image_store.Work(state) as work:
         archive = f"{work.directory}/docker.tar"
         with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
-            config, layer = (f"blobs/sha256/{d.removeprefix('sha256:')}" for d in (record.config, record.layer))
+            config, layer = (
+                f"blobs/sha256/{d.removeprefix('sha256:')}" for d in (record.config, record.layer)
+            )
             manifest = [{"Config": config, "RepoTags": [f"{record.name}:latest"], "Layers": [layer]}]
             _json(work, tar, "manifest.json", manifest)
             for name in (config, layer):
@@ -31,9 +34,11 @@ def load(state: str, record: image_store.Record, observer: Observer) -> None:
         answer = process.run([cli, "load", "--quiet", "--input", archive], timeout=_DEADLINE)
     if answer.code != 0:
         raise EngineError(f"docker load failed: {answer.complaint}")
-    found = process.run([cli, "image", "inspect", "--format", "{{.Id}}", f"{record.name}:latest"], timeout=60)
-    if found.text.strip() not in (record.config, record.digest):
-        raise EngineError(f"docker has another image than was loaded: {found.text.strip() or found.complaint}")
+    seen = process.run(
+        [cli, "image", "inspect", "--format", "{{json .RootFS.Layers}}", f"{record.name}:latest"], timeout=60
+    )
+    if seen.text.strip() != json.dumps([record.layer]):
+        raise EngineError(f"docker has other layers than were loaded: {seen.text.strip() or seen.complaint}")
 
 
 def _json(work: image_store.Work, tar: tarfile.TarFile, name: str, data: Any) -> None:

@@ -48,7 +48,7 @@ def take(
             raise UsageError(f"--accept {rule}: only {', '.join(ACCEPTABLE)} can be accepted")
     with image_store.Work(state) as work:
         try:
-            if "/" in source and os.path.isdir(source) or source in (".", ".."):
+            if ("/" in source and os.path.isdir(source)) or source in (".", ".."):
                 found = _layout(source, recipe.OCI_ARCHITECTURES.get(machine, machine))
             else:
                 observer.step(f"docker save {source}")
@@ -56,7 +56,7 @@ def take(
                 found = _archive(f"{work.directory}/saved.tar")
             record = _merge(work, found, source, name, accept, machine, observer)
         except LayerError as error:
-            _refuse(source, [f"BWN801: {error}"])
+            _refuse(source, [f"BWN751: {error}"])
         except (KeyError, TypeError, AttributeError, ValueError, tarfile.TarError, OSError) as error:
             raise PolicyError(f"{source} is no image that can be read: {error!r}") from None
         work.place(name)
@@ -106,12 +106,14 @@ def _merge(
         [[f.rule, f.message] for f in findings],
     )  # fmt: skip
     status = tree.text("var/lib/dpkg/status")
-    distro = next((line[3:].strip('"') for line in tree.text("etc/os-release").splitlines() if line[:3] == "ID="), "")
+    distro = next(
+        (line[3:].strip('"') for line in tree.text("etc/os-release").splitlines() if line[:3] == "ID="), ""
+    )
 
     def listed(digest: str) -> Any:
         return sbom(name, digest, status, {}, (), distro or "debian")
 
-    return image_store.write(work, tree, config, machine, listed, record, epoch)
+    return image_store.write(work, tree, config, listed, record)
 
 
 def _programs(tree: Tree) -> dict[str, str]:
@@ -197,10 +199,13 @@ def _regular(path: str) -> IO[bytes]:
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise LayerError(f"{path} is not a regular file")
-    return open(fd, "rb")  # noqa: SIM115  # the caller closes it
+    return open(fd, "rb")
 
 
 def _sha256(stream: IO[bytes]) -> str:
     import hashlib
 
-    return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+    sha = hashlib.sha256()
+    while data := stream.read(1 << 20):
+        sha.update(data)
+    return f"sha256:{sha.hexdigest()}"

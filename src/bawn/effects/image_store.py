@@ -1,13 +1,13 @@
 """Images in bawn's state: one directory each, made beside and renamed into place.
 
-    images/lock             held by the one bawn that builds, imports or removes
-    images/.build-ID/       being made; swept by the next that holds the lock
-    images/.old-ID/         replaced while a run still used it; swept when none does
-    images/NAME/oci/        OCI image layout: one uncompressed layer
-    images/NAME/rootfs/     the same unpacked, for engine gvisor
-    images/NAME/sbom.json   its packages
-    images/NAME/image.json  what it is (see `Record`)
-    images/NAME/lock        every run of engine gvisor holds it, shared
+images/lock             held by the one bawn that builds, imports or removes
+images/.build-ID/       being made; swept by the next that holds the lock
+images/.old-ID/         replaced while a run still used it; swept when none does
+images/NAME/oci/        OCI image layout: one uncompressed layer
+images/NAME/rootfs/     the same unpacked, for engine gvisor
+images/NAME/sbom.json   its packages
+images/NAME/image.json  what it is (see `Record`)
+images/NAME/lock        every run of engine gvisor holds it, shared
 """
 
 import fcntl
@@ -162,7 +162,7 @@ def _remove_unused(path: str) -> None:
         _remove(path)
 
 
-def write(work: Work, tree: Tree, config: dict[str, Any], machine: str, sbom: Any, record: Record, epoch: int) -> Record:  # fmt: skip
+def write(work: Work, tree: Tree, config: dict[str, Any], sbom: Any, record: Record) -> Record:
     """Layout, configuration, package list and record beside the finished tree (at `work`/rootfs); the
     record with its digests. `config` is made by plan.image.config with an empty layer; `sbom` is
     called with the digest."""
@@ -252,6 +252,7 @@ def verify(state: str, name: str) -> list[str]:
         return wrong
     with open(f"{base}/oci/blobs/sha256/{record.digest.removeprefix('sha256:')}") as file:
         manifest = json.load(file)
-    if [manifest["config"]["digest"], *(l["digest"] for l in manifest["layers"])] != [record.config, record.layer]:
+    named = [part["digest"] for part in (manifest["config"], *manifest["layers"])]
+    if named != [record.config, record.layer]:
         return ["the manifest names other parts than the record"]
     return compare(f"{base}/rootfs", f"{base}/oci/blobs/sha256/{record.layer.removeprefix('sha256:')}")

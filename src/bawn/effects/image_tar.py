@@ -284,9 +284,9 @@ def compare(root: str, layer: str) -> list[str]:
     """What of the tree on disk differs from the layer it was unpacked from; [] for nothing."""
     wrong: list[str] = []
     seen: set[str] = set()
-    with tarfile.open(layer, "r:") as archive:
+    with tarfile.open(layer, "r:", tarinfo=_Header) as archive:
         while (info := archive.next()) is not None:
-            archive.members = []
+            archive.members = []  # type: ignore[attr-defined]
             seen.add(info.name)
             wrong += _differs(f"{root}/{info.name}", root, archive, info)
     extra = [path for path in _walk(root) if path not in seen]

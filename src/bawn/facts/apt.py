@@ -28,7 +28,7 @@ def observe(run: Runner, os_release: str = "/etc/os-release") -> AptFact:
     distro = fields.get("ID", "").strip('"')
     if distro not in ("debian", "ubuntu") or not codename:
         raise HostError(
-            f"this is {distro or 'no known system'}: an image is built from Debian's or Ubuntu's own packages",
+            f"this is {distro or 'no known system'}: an image is built from Debian's or Ubuntu's packages",
             "build it on Debian 12, 13 or Ubuntu 24.04, then: bawn image import DIRECTORY NAME",
         )
     answer = run(["apt-get", "indextargets", "--format", _FORMAT], timeout=30)

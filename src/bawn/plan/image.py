@@ -65,9 +65,15 @@ LEFT_OUT = (
 KEPT = ("copyright",)  # of usr/share/doc: the licences
 LEFT_OUT_ENDS = ("-old",)  # dpkg's and debconf's second copies
 IMAGE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-ENV = (("PATH", IMAGE_PATH), ("HOME", "/home/agent"), ("LANG", "C.UTF-8"), ("DISABLE_AUTOUPDATER", "1"))
+ENV = (
+    ("PATH", IMAGE_PATH),
+    ("HOME", "/home/agent"),
+    ("LANG", "C.UTF-8"),
+    ("DISABLE_AUTOUPDATER", "1"),
+)
 DIRECTORIES = {"home": 0o755, "home/agent": 0o755, "proc": 0o755, "sys": 0o755, "dev": 0o755,
-               "run": 0o755, "tmp": 0o1777, "var/tmp": 0o1777, "var/cache": 0o755, "var/log": 0o755}  # fmt: skip
+               "run": 0o755, "tmp": 0o1777, "var/tmp": 0o1777, "var/cache": 0o755,
+               "var/log": 0o755}  # fmt: skip
 _FIX = "take the lock that bawn came with, or make a new one: bawn image update"
 
 
@@ -122,7 +128,11 @@ def _problems(lock: Lock, found: dict[str, Any]) -> list[str]:
 
 
 def _is_debian(name: object) -> bool:
-    return isinstance(name, str) and name[:1].isalnum() and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789+-.")
+    return (
+        isinstance(name, str)
+        and name[:1].isalnum()
+        and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789+-.")
+    )
 
 
 def lock_text(lock: Lock) -> str:
@@ -162,8 +172,8 @@ def mmdebstrap_argv(lock: Lock, codename: str, mode: str, target: str) -> list[s
 
 def npm_argv(directory: str) -> list[str]:
     """`ci` takes what the lock says or fails; no script of any package runs on the host."""
-    return ["npm", "ci", "--prefix", directory, "--ignore-scripts", "--no-bin-links", "--no-audit", "--no-fund",
-            "--loglevel=error"]  # fmt: skip
+    return ["npm", "ci", "--prefix", directory, "--ignore-scripts", "--no-bin-links",
+            "--no-audit", "--no-fund", "--loglevel=error"]  # fmt: skip
 
 
 def left_out(path: str) -> bool:

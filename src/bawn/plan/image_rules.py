@@ -1,4 +1,4 @@
-"""What an image must be to become a box's root file system: findings BWN8xx. Pure."""
+"""What an image must be to become a box's root file system: findings BWN75x. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -8,69 +8,71 @@ from bawn.plan.model import Finding
 from bawn.plan.run_rules import Rule
 
 IMAGE_RULES: dict[str, Rule] = {
-    "BWN801": Rule(
+    "BWN751": Rule(
         "error",
         "a layer that cannot be taken",
         "names that lead elsewhere, devices, doubled names and links to nothing are how a layer reaches "
         "the machine that unpacks it",
         "build it again with a common tool; where that is not yours, do not use it",
     ),
-    "BWN802": Rule(
+    "BWN752": Rule(
         "error",
         "a secret in the image's environment",
         "whoever has the image has it, and every command in the box",
         "build without it; give it as a secret of the profile",
     ),
-    "BWN803": Rule(
+    "BWN753": Rule(
         "error",
         "a PATH that others can fill",
         "a program that an agent wrote would run in place of the one that was meant",
         "PATH of absolute directories outside /tmp, /home and the like",
     ),
-    "BWN804": Rule(
+    "BWN754": Rule(
         "error",
         "no CA bundle",
         "no client could tell the provider from somebody else",
-        "install ca-certificates in the image, or --accept BWN804 for one that needs no TLS",
+        "install ca-certificates in the image, or --accept BWN754 for one that needs no TLS",
     ),
-    "BWN805": Rule(
+    "BWN755": Rule(
         "error",
         "volumes of the image's own",
         "what is written there is in no plan",
         "build it without VOLUME",
     ),
-    "BWN806": Rule(
+    "BWN756": Rule(
         "note",
         "setuid, setgid or file capabilities",
         "no program in a box may gain rights; these were left out",
         "none",
     ),
-    "BWN807": Rule("note", "another user", "a box runs as 1000:1000, whatever the image says", "none"),
-    "BWN808": Rule("note", "device files", "the engine makes its own /dev; these were left out", "none"),
-    "BWN809": Rule(
+    "BWN757": Rule("note", "another user", "a box runs as 1000:1000, whatever the image says", "none"),
+    "BWN758": Rule("note", "device files", "the engine makes its own /dev; these were left out", "none"),
+    "BWN759": Rule(
         "warning",
         "a file that looks like a key",
         "an agent in the box can read it",
         "build without it",
     ),
-    "BWN810": Rule(
+    "BWN760": Rule(
         "error",
         "another machine's image",
         "its programs do not run here",
         "take the image for {wanted}",
     ),
-    "BWN811": Rule(
+    "BWN761": Rule(
         "error",
         "a place the box needs for itself",
         "the box mounts there, and a link or a file is in the way",
         "make it a directory in the image",
     ),
 }
-ACCEPTABLE = ("BWN804",)
+ACCEPTABLE = ("BWN754",)
 BUNDLES = ("etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt", "etc/ssl/cert.pem")
 _PLACES = ("proc", "sys", "dev", "run", "tmp", "var", "var/tmp", "home", "home/agent")
 _OPEN = ("/tmp", "/var/tmp", "/home", "/dev", "/proc", "/run", "/mnt")
-_SECRET = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH)(_|$)", re.I)
+_SECRET = re.compile(
+    r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH)(_|$)", re.I
+)
 _VALUE = re.compile(r"://[^/@\s:]*:[^/@\s]+@|\b(sk-|ghp_|github_pat_|glpat-|xox[bap]-|AKIA)[A-Za-z0-9_-]{8,}")
 _KEYS = re.compile(
     r"(^|/)(\.ssh/id_[a-z0-9_]+|\.netrc|\.npmrc|\.pypirc|\.git-credentials|\.aws/credentials|"
@@ -93,26 +95,26 @@ def check(
     wanted = f"linux/{machine}"
     here = f"{config.get('os')}/{config.get('architecture')}"
     if here != wanted:
-        add("BWN810", f"the image is for {here}", wanted=wanted)
+        add("BWN760", f"the image is for {here}", wanted=wanted)
     for name, value in variables(inner).items():
         if value and (_SECRET.search(name) or _VALUE.search(value)):
-            add("BWN802", f"the variable {name} of the image has a value")  # which is not repeated
+            add("BWN752", f"the variable {name} of the image has a value")  # which is not repeated
     for directory in variables(inner).get("PATH", "/usr/bin").split(":"):
         parts = directory.split("/")
         if not directory.startswith("/") or ".." in parts or any(_below(directory, top) for top in _OPEN):
-            add("BWN803", f"PATH of the image holds {directory!r}")
+            add("BWN753", f"PATH of the image holds {directory!r}")
     if not any(path in entries for path in BUNDLES):
-        add("BWN804", f"none of /{', /'.join(BUNDLES)}")
+        add("BWN754", f"none of /{', /'.join(BUNDLES)}")
     if inner.get("Volumes"):
-        add("BWN805", f"volumes: {', '.join(sorted(map(str, inner['Volumes'])))}")
+        add("BWN755", f"volumes: {', '.join(sorted(map(str, inner['Volumes'])))}")
     if inner.get("User") not in ("1000:1000", "1000"):
-        add("BWN807", f"the image runs as {inner.get('User') or 'root'}")
+        add("BWN757", f"the image runs as {inner.get('User') or 'root'}")
     for path in _PLACES:
         if path in entries and entries[path].kind != "dir":
-            add("BWN811", f"/{path} is a {entries[path].kind}")
+            add("BWN761", f"/{path} is a {entries[path].kind}")
     keys = [path for path, entry in entries.items() if entry.kind == "file" and _KEYS.search(path)]
     for path in sorted(keys)[:20]:
-        add("BWN809", f"/{path}")
+        add("BWN759", f"/{path}")
     return tuple(found)
 
 
@@ -125,7 +127,7 @@ def variables(inner: Mapping[str, object]) -> dict[str, str]:
 
 def left_out(place: str, special: list[str], devices: list[str]) -> tuple[Finding, ...]:
     """What was taken away at unpacking, told in two lines."""
-    rows = (("BWN806", special), ("BWN808", devices))
+    rows = (("BWN756", special), ("BWN758", devices))
     return tuple(image_finding(rule, place, _few(paths)) for rule, paths in rows if paths)
 
 

@@ -56,7 +56,7 @@ class Remove(NamedTuple):
 
 
 class Make(NamedTuple):
-    """Make `entry`, whose directory is there and where nothing is; as a second name of `same`, where given."""
+    """Make `entry`: its directory is there, and nothing in its place. A second name of `same`, if given."""
 
     entry: Entry
     same: str = ""
