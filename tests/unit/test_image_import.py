@@ -121,8 +121,8 @@ def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_sparse_bomb(tmp_path: Path) -> None:
     """An entry that says 8 TB and brings nothing."""
-    info = member("huge", pax_headers={"GNU.sparse.major": "1", "GNU.sparse.minor": "0",
-                                       "GNU.sparse.name": "huge", "GNU.sparse.realsize": str(8 << 40)})  # fmt: skip
+    sparse = {"major": "1", "minor": "0", "name": "huge", "realsize": str(8 << 40)}
+    info = member("huge", pax_headers={f"GNU.sparse.{key}": value for key, value in sparse.items()})
     info.size = 512
     with pytest.raises(PolicyError):
         take(tmp_path, layout(tmp_path / "oci", BASE, tar(info)))

@@ -17,11 +17,12 @@ ROOMS = {
     "evidence": {"policy"},
     "plan": {"policy", "facts", "evidence"},
     "box": set(),
+    "image": set(),
     "teams": {"policy", "facts", "plan"},
     "effects": {"policy", "facts", "plan", "evidence", "box"},
     "egress": {"policy", "plan", "evidence"},  # of evidence: events, the record of a decision
     "proof": {"policy", "facts", "plan", "evidence", "effects"},
-    "cli": {"policy", "facts", "plan", "evidence", "box", "teams", "effects", "egress"},
+    "cli": {"policy", "facts", "plan", "evidence", "box", "teams", "effects", "egress", "image"},
 }
 # facts that a pure plan may see: values and pure parsers, never the observing
 PURE_FACTS = {"bawn.facts.model", "bawn.facts.docker", "bawn.facts.runsc"}
