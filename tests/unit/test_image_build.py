@@ -223,12 +223,22 @@ def test_an_image_in_use_stays(tmp_path: Path, clients: Path) -> None:
     assert left(tmp_path) == ["lock"]
 
 
+def replace_by_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/x")
+
+
+def replace_by_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 TAMPERED: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "content": ("etc/passwd", lambda path: path.write_text("x"), "other content"),
     "mode": ("usr/bin/tool", lambda path: path.chmod(0o4755), "mode 4755"),
-    "missing": ("usr/bin/tool", lambda path: path.unlink(), "missing"),
-    "link": ("usr/local/bin/node", lambda path: (path.unlink(), path.symlink_to("/x")), "leads elsewhere"),
-    "kind": ("usr/bin/tool", lambda path: (path.unlink(), path.mkdir()), "another kind"),
+    "missing": ("usr/bin/tool", Path.unlink, "missing"),
+    "link": ("usr/local/bin/node", replace_by_link, "leads elsewhere"),
+    "kind": ("usr/bin/tool", replace_by_directory, "another kind"),
     "extra": ("usr/bin/more", lambda path: path.write_text("x"), "not in the image"),
 }
 
