@@ -30,7 +30,11 @@ def layout(users: dict[str, Person]) -> Iterator[Path]:
     need("mmdebstrap", "npm", "setpriv", "unshare")
     root = users["root"]
     here = (STATE / NAME).exists()
-    done = root.bawn("image", "build", NAME, "--json", cwd=root.home, timeout=600)
+    # The tester's own settings of npm, certificates among them, and npm's cache.
+    kept = ("HOME", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+    own: dict[str, Any] = {name: os.environ[name] for name in kept if name in os.environ}
+    own |= {name: value for name, value in os.environ.items() if name.lower().startswith("npm_config_")}
+    done = root.bawn("image", "build", NAME, "--json", cwd=root.home, timeout=600, **own)
     assert done.returncode == 0, done.stderr
     copy = Path("/var/tmp") / f"bawn-test-oci-{os.getpid()}"
     try:

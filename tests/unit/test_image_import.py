@@ -156,6 +156,12 @@ def test_controls_of_the_contract(tmp_path: Path) -> None:
     assert take(tmp_path, layout(tmp_path / "oci", BASE, config={"Env": env, "User": "1000"})).findings == []
 
 
+def test_a_file_that_looks_like_a_key_is_told(tmp_path: Path) -> None:
+    keys = tar(files={"root/.ssh/id_ed25519": b"x", "srv/app/.env": b"x", "srv/app/.env.example": b"x"})
+    record = take(tmp_path, layout(tmp_path / "oci", BASE, keys, config={"User": "1000:1000"}))
+    assert record.findings == [["BWN759", "/root/.ssh/id_ed25519"], ["BWN759", "/srv/app/.env"]]
+
+
 def test_no_bundle_can_be_accepted(tmp_path: Path) -> None:
     source = layout(tmp_path / "oci", tar(files={"bin/sh": b""}))
     with pytest.raises(PolicyError, match="not imported"):
