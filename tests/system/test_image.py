@@ -19,7 +19,6 @@ from tests.system.lab import IMAGE, Lab, runsc_of
 pytestmark = pytest.mark.system
 STATE = Path("/var/lib/bawn/images")
 NAME = "agent-base"
-MINE = "bawn-test-agent-base"
 VERSIONS = {"claude": "2.1.332", "codex": "0.145.0", "node": "v24.", "npm": "11.", "git": "git version",
             "rg": "ripgrep", "python3": "Python 3"}  # fmt: skip
 
@@ -42,9 +41,8 @@ def layout(users: dict[str, Person]) -> Iterator[Path]:
         yield copy
     finally:
         shutil.rmtree(copy, ignore_errors=True)
-        for name in (MINE, *(() if here else (NAME,))):
-            if (STATE / name).exists():
-                root.bawn("image", "rm", name, cwd=root.home)
+        if not here:
+            root.bawn("image", "rm", NAME, cwd=root.home)
 
 
 def test_contents(layout: Path, users: dict[str, Person]) -> None:
@@ -120,11 +118,11 @@ def test_docker(layout: Path, users: dict[str, Person]) -> None:
     with Lab() as lab:
         runsc_of(lab, BAWN)
         there: dict[str, Any] = {**lab.environment}
-        done = root.bawn("image", "import", str(layout), MINE, "--docker", cwd=work, timeout=300, **there)
+        done = root.bawn("image", "load", NAME, cwd=work, timeout=300, **there)
         assert done.returncode == 0, done.stderr
         docker = ("run", "-q", "--engine", "docker", "--image")
         done = root.bawn(
-            *docker, MINE, "--", "sh", "-c", "claude --version; codex --version; id -un", cwd=work,
+            *docker, NAME, "--", "sh", "-c", "claude --version; codex --version; id -un", cwd=work,
             **there,
         )  # fmt: skip
         assert "2.1.332" in done.stdout and "0.145.0" in done.stdout, done.stderr
@@ -136,8 +134,8 @@ def test_docker(layout: Path, users: dict[str, Person]) -> None:
         try:
             done = root.sh("echo from $(uname -r)", work, "--image", "bawn-test-small")
             assert done.stdout == "from 4.4.0\n", done.stderr
-            lab.docker("tag", IMAGE, f"{MINE}:latest")  # another image in its place
-            done = root.bawn(*docker, MINE, "--", "true", cwd=work, **there)
+            lab.docker("tag", IMAGE, f"{NAME}:latest")  # another image in its place
+            done = root.bawn(*docker, NAME, "--", "true", cwd=work, **there)
             assert done.returncode == 125 and "not the one that bawn keeps" in done.stderr
         finally:
             root.bawn("image", "rm", "bawn-test-small", cwd=work)
@@ -145,9 +143,10 @@ def test_docker(layout: Path, users: dict[str, Person]) -> None:
 
 def test_a_run_keeps_its_image(layout: Path, users: dict[str, Person]) -> None:
     root = users["root"]
+    work = root.make(root.home / f"image-{os.urandom(4).hex()}")
     script = "echo up; read x; rg --version"
     words = ("run", "-q", "--image", NAME, "--", "sh", "-c", script)
-    child = root.start(*words, cwd=root.home, stdin=subprocess.PIPE)
+    child = root.start(*words, cwd=work, stdin=subprocess.PIPE)
     assert child.stdout is not None and child.stdout.readline() == "up\n"
     done = root.bawn("image", "rm", NAME, cwd=root.home)
     assert done.returncode == 1 and "a run uses the image" in done.stderr

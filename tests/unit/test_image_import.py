@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bawn.effects import image_import, image_store, image_tar
-from bawn.errors import BawnError, PolicyError, UsageError
+from bawn.errors import BawnError, ImageError, UsageError
 from bawn.evidence.events import Silent
 from tests.unit.image_world import GOOD, layout, member, tar
 
@@ -99,7 +99,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_layers(tmp_path: Path, name: str) -> None:
     layer, why = HOSTILE[name]
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(ImageError) as caught:
         take(tmp_path, layout(tmp_path / "oci", BASE, layer))
     assert "BWN751" in caught.value.problems[0]
     assert re.search(why, caught.value.problems[0])
@@ -113,7 +113,7 @@ def test_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = tar(files={"zero": b"\0" * (32 << 20)})
     source = layout(tmp_path / "oci", BASE, bomb)
     assert sum(path.stat().st_size for path in source.rglob("*") if path.is_file()) < 1 << 20
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(ImageError) as caught:
         take(tmp_path, source)
     assert "larger than" in caught.value.problems[0] or "is 33554432 bytes" in caught.value.problems[0]
     assert left(tmp_path) == ["lock"]
@@ -124,7 +124,7 @@ def test_a_sparse_bomb(tmp_path: Path) -> None:
     sparse = {"major": "1", "minor": "0", "name": "huge", "realsize": str(8 << 40)}
     info = member("huge", pax_headers={f"GNU.sparse.{key}": value for key, value in sparse.items()})
     info.size = 512
-    with pytest.raises(PolicyError):
+    with pytest.raises(ImageError):
         take(tmp_path, layout(tmp_path / "oci", BASE, tar(info)))
     assert left(tmp_path) == ["lock"]
 
@@ -144,7 +144,7 @@ CONTRACT: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", CONTRACT)
 def test_the_contract(tmp_path: Path, name: str) -> None:
     config, top, rule = CONTRACT[name]
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(ImageError) as caught:
         take(tmp_path, layout(tmp_path / "oci", BASE, config=config, **top))
     assert [problem[:6] for problem in caught.value.problems] == [rule]
     assert "hunter2" not in str(caught.value.problems)
@@ -164,7 +164,7 @@ def test_a_file_that_looks_like_a_key_is_told(tmp_path: Path) -> None:
 
 def test_no_bundle_can_be_accepted(tmp_path: Path) -> None:
     source = layout(tmp_path / "oci", tar(files={"bin/sh": b""}))
-    with pytest.raises(PolicyError, match="not imported"):
+    with pytest.raises(ImageError, match="not imported"):
         take(tmp_path, source)
     assert [rule for rule, _ in take(tmp_path, source, "BWN754").findings] == ["BWN754", "BWN757"]
     with pytest.raises(UsageError, match="only BWN754"):
@@ -172,7 +172,7 @@ def test_no_bundle_can_be_accepted(tmp_path: Path) -> None:
 
 
 def test_a_place_that_is_a_link(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(ImageError) as caught:
         take(tmp_path, layout(tmp_path / "oci", BASE, tar(member("home", tarfile.SYMTYPE, linkname="/etc"))))
     assert caught.value.problems[0].startswith("BWN761")
 
@@ -217,7 +217,7 @@ def test_a_layout_that_was_changed(tmp_path: Path, what: str) -> None:
 
 def test_the_old_one_stays_where_the_new_one_is_refused(tmp_path: Path) -> None:
     record = take(tmp_path, layout(tmp_path / "oci", BASE))
-    with pytest.raises(PolicyError):
+    with pytest.raises(ImageError):
         take(tmp_path, layout(tmp_path / "bad", BASE, config={"Env": ["A_TOKEN=x"]}))
     assert image_store.read(str(tmp_path / "state"), "mine") == record
     assert image_store.verify(str(tmp_path / "state"), "mine") == []

@@ -1,4 +1,4 @@
-"""`bawn image build|update|verify|ls|rm|import`: root file systems for boxes, made and looked after."""
+"""`bawn image build|update|import|load|verify|ls|rm`: root file systems for boxes, made and looked after."""
 
 import argparse
 import json
@@ -31,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("name")
     one.add_argument("--accept", action="append", default=[], metavar="RULE", help="BWN754: no CA bundle")
     _common(one)
+    one = verbs.add_parser("load", help="load an image into docker, as NAME:latest")
+    one.add_argument("name")
+    one.add_argument("--quiet", action="store_true", help="no progress")
     one = verbs.add_parser("verify", help="is everything of an image as it was made?")
     one.add_argument("name", nargs="?", default="", help="(default: all of them)")
     one = verbs.add_parser("ls", help="the images that are here")
@@ -40,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--docker", action="store_true", help="load it into docker as well, as NAME:latest")
+    parser.add_argument("--docker", action="store_true", help="then load it into docker")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("--json", action="store_true", help="the record of the image, as JSON")
 
@@ -86,6 +89,12 @@ def _describe(record: image_store.Record) -> list[str]:
         f"  {record.entries} entries, {record.size / 1e6:.0f} MB, {record.source}",
     ]
     return lines + [f"  {rule} {text}" for rule, text in record.findings]
+
+
+def _load(args: argparse.Namespace, where: dirs.Dirs) -> int:
+    image_docker.load(where.state, image_store.read(where.state, args.name), _Said(args.quiet))
+    print(f"docker has {args.name}:latest")
+    return 0
 
 
 def _update(args: argparse.Namespace, where: dirs.Dirs) -> int:
@@ -163,7 +172,9 @@ def _rm(args: argparse.Namespace, where: dirs.Dirs) -> int:
     return 0
 
 
-_VERBS = {"build": _build, "update": _update, "import": _import, "verify": _verify, "ls": _ls, "rm": _rm}
+_VERBS = {
+    "build": _build, "update": _update, "import": _import, "load": _load, "verify": _verify, "ls": _ls, "rm": _rm,
+}  # fmt: skip
 
 
 class _Said:

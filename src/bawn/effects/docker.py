@@ -83,7 +83,7 @@ def ready(docker: DockerFact, plan: Plan) -> tuple[str, tuple[str, ...]]:
     if plan.image_digest and layers != [plan.image_digest]:
         raise EngineError(
             f"docker's image {plan.image} is not the one that bawn keeps by that name ({plan.image_digest})",
-            f"bawn image build {plan.image} --docker (or import), or bawn image rm {plan.image}",
+            f"bawn image load {plan.image}, or bawn image rm {plan.image}",
         )
     config = image.get("Config") or {}
     if config.get("Volumes"):

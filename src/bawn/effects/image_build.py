@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bawn.effects import image_store, process
 from bawn.effects.image_tar import Tree
 from bawn.effects.remove import remove_tree
-from bawn.errors import HostError, PolicyError
+from bawn.errors import HostError, ImageError, PolicyError
 from bawn.evidence.events import Observer
 from bawn.facts.apt import AptFact
 from bawn.plan import image as recipe
@@ -59,7 +59,7 @@ def build(
         found = check(recipe.AGENT_BASE, config, config["architecture"], tree.merge.entries)
         wrong = [f"{f.rule} {f.message}" for f in found if f.severity == "error"]
         if wrong:
-            raise PolicyError("the image does not hold its contract", tuple(wrong))
+            raise ImageError("the image does not hold its contract", tuple(wrong))
         special = left_out(recipe.AGENT_BASE, tree.merge.special, [])
         record = image_store.Record(
             recipe.AGENT_BASE, "", "", "", 0, 0, now(), f"built from {apt.codename} and npm",

@@ -14,7 +14,7 @@ from typing import IO
 from bawn.effects import image_docker, image_store
 from bawn.effects.image_build import now
 from bawn.effects.image_tar import Tree
-from bawn.errors import PolicyError, UsageError
+from bawn.errors import ImageError, UsageError
 from bawn.evidence.events import Observer
 from bawn.plan import image as recipe
 from bawn.plan.image_rules import ACCEPTABLE, IMAGE_RULES, check, left_out, variables
@@ -41,7 +41,7 @@ class _Source(NamedTuple):
 def take(
     state: str, source: str, name: str, accept: tuple[str, ...], machine: str, observer: Observer
 ) -> image_store.Record:
-    """The image in its place. Raises UsageError, PolicyError, HostError; then the old one stays."""
+    """The image in its place. Raises UsageError, ImageError, HostError; then the old one stays."""
     image_store.checked_name(name)
     for rule in accept:
         if rule not in ACCEPTABLE:
@@ -58,7 +58,7 @@ def take(
         except LayerError as error:
             _refuse(source, [f"BWN751: {error}"])
         except (KeyError, TypeError, AttributeError, ValueError, tarfile.TarError, OSError) as error:
-            raise PolicyError(f"{source} is no image that can be read: {error!r}") from None
+            raise ImageError(f"{source} is no image that can be read: {error!r}") from None
         work.place(name)
         return record
 
@@ -66,7 +66,7 @@ def take(
 def _refuse(source: str, problems: list[str]) -> None:
     rules = {problem[:6]: IMAGE_RULES[problem[:6]] for problem in problems}
     fixes = "; ".join(row.fix for row in rules.values() if row.fix != "none")
-    raise PolicyError(f"{source} was not imported", tuple(problems), fixes)
+    raise ImageError(f"{source} was not imported", tuple(problems), fixes)
 
 
 def _merge(

@@ -263,7 +263,6 @@ def write_layer(root: str, entries: Mapping[str, Entry], target: str) -> Digest:
                     else:
                         info.size = found.st_size
                         archive.addfile(info, content)
-        os.fsync(file.fileno())
     return out.digest()
 
 
