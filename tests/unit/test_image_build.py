@@ -308,3 +308,32 @@ def test_sources_of_this_release_alone() -> None:
         "deb [signed-by=/usr/share/keyrings/k.gpg] http://a.test/debian/ bookworm main",
         "deb http://a.test/security/ bookworm-security main",
     )
+
+
+UPDATER = """
+cat "$3/package.json" >"{top}/asked"
+python3 - "$3" <<'END'
+import json, sys
+path = sys.argv[1] + "/package-lock.json"
+lock = json.load(open(path))
+entry = lock["packages"]["node_modules/npm"]
+entry["version"] = lock["packages"][""]["dependencies"]["npm"] = "99.0.0"
+entry["resolved"] = "http://user:hunter2@mirror.test/npm.tgz"
+json.dump(lock, open(path, "w"))
+END
+"""
+
+
+def test_update(tmp_path: Path, clients: Path) -> None:
+    """What is named becomes newer and exact, the rest stays, and no place gets into the lock."""
+    script(clients / "npm", UPDATER.format(top=tmp_path))
+    renewed = image_build.update(LOCK, {"npm": "latest"}, 1_800_000_000)
+    assert json.loads((tmp_path / "asked").read_text())["dependencies"]["npm"] == "latest"
+    assert renewed.versions == {**LOCK.versions, "npm": "99.0.0"}
+    assert renewed.epoch == 1_800_000_000
+    assert "mirror.test" not in recipe.lock_text(renewed)
+    with pytest.raises(PolicyError, match="not a package of this image: nosuch"):
+        image_build.update(LOCK, {"nosuch": "1"}, 1)
+    script(clients / "npm", "echo ETARGET >&2; exit 1")
+    with pytest.raises(HostError, match="ETARGET"):
+        image_build.update(LOCK, {"npm": "0"}, 1)

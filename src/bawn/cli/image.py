@@ -173,8 +173,14 @@ def _rm(args: argparse.Namespace, where: dirs.Dirs) -> int:
 
 
 _VERBS = {
-    "build": _build, "update": _update, "import": _import, "load": _load, "verify": _verify, "ls": _ls, "rm": _rm,
-}  # fmt: skip
+    "build": _build,
+    "update": _update,
+    "import": _import,
+    "load": _load,
+    "verify": _verify,
+    "ls": _ls,
+    "rm": _rm,
+}
 
 
 class _Said:
