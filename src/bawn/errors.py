@@ -39,6 +39,12 @@ class PolicyError(BawnError):
         return [self.message, *self.problems, *([f"fix: {self.fix}"] if self.fix else [])]
 
 
+class ImageError(PolicyError):
+    """An image cannot be what a box runs on; `problems` holds every reason."""
+
+    exit_code = BawnError.exit_code
+
+
 class TrustError(BawnError):
     """The policy file is not trusted: an agent could have written it."""
 

@@ -24,12 +24,13 @@ def made(
     words: tuple[str, ...] = (),
     fact: AgentFact | None = None,
     secrets: tuple[str, ...] = (),
+    image: ImageFact | None = None,
 ) -> AgentSetup:
     text = f"version = 1\n[profile.default]\nworkdir = '{WORK}'\n" + (f'agent = "{agent}"\n' if agent else "")
     profile = select(parse_policy(text + policy, "/home/ann/bawn.toml"), None)
     program = f"{PACKAGE}/{agent}"
     facts = Facts(
-        HOST, RunscFact("/usr/bin/runsc", "1", ()), None, ImageFact(profile.image, ""),
+        HOST, RunscFact("/usr/bin/runsc", "1", ()), None, image or ImageFact(profile.image, ""),
         fact or AgentFact(agent, program, (PACKAGE,), (program,)), WORK, "/s", "/r",
         (PathFact(WORK, WORK, "dir"),), (), have_secrets=secrets,
     )  # fmt: skip
@@ -138,3 +139,14 @@ def test_shell_of_the_host_only_in_the_host_image() -> None:
 
 def test_every_provider_group_is_one_that_a_policy_may_allow() -> None:
     assert {p.group for p in PRESETS.values() if p.group} <= set(GROUPS)
+
+
+def test_an_image_that_brings_the_agent_needs_none_of_the_host() -> None:
+    """Also where the host has none: its package is not mounted, its absence is no fault."""
+    image = ImageFact("agent-base", "/s/images/agent-base/rootfs", "sha256:x",
+                      (("claude", "/usr/local/bin/claude"),))  # fmt: skip
+    for fact in (AgentFact("claude", "", (), ()), None):
+        got = made("claude", 'image = "agent-base"\n', fact=fact, image=image)
+        assert got.argv == ("/usr/local/bin/claude", "--dangerously-skip-permissions")
+        assert got.binds == () and got.findings == ()
+    assert made("codex", 'image = "agent-base"\n', image=image).binds != ()

@@ -32,6 +32,7 @@ VERBS = {
     "history": "the changes bawn made to this machine, and how each ended",
     "diff": "what a change of the history did to its files",
     "rollback": "take a change back: the exact bytes, modes and links from before",
+    "image": "images for boxes: build agent-base, import your own, check and remove them",
     "runs": "the runs of the past",
     "sweep": "remove what killed runs left behind",
 }

@@ -81,6 +81,12 @@ def ready(docker: DockerFact, plan: Plan) -> tuple[str, tuple[str, ...]]:
     image = docker_api.image(socket, plan.image)
     if image is None:
         raise EngineError(f"docker has no image {plan.image!r}", f"docker pull {plan.image}")
+    layers = (image.get("RootFS") or {}).get("Layers")
+    if plan.image_digest and layers != [plan.image_digest]:
+        raise EngineError(
+            f"docker's image {plan.image} is not the one that bawn keeps by that name ({plan.image_digest})",
+            f"bawn image load {plan.image}, or bawn image rm {plan.image}",
+        )
     config = image.get("Config") or {}
     if config.get("Volumes"):
         raise EngineError(

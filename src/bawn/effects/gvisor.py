@@ -43,6 +43,7 @@ def run(
     paths = run_paths(facts.runtime, run_id)
     lock = open_run(paths)
     groups = cgroup.Cgroups(facts.host.cgroup, ())
+    image = rootfs.hold(plan)
     try:
         # Before they are made: `sweep` may stand in another tree of v2, and see other groups than this run.
         made = {cgroup_of(root, run_id): None for _, root in facts.host.cgroup_roots}
@@ -59,6 +60,8 @@ def run(
         return ended._replace(notes=(*ended.notes, *way.notes))
     finally:
         stuck = cgroup.remove(groups)
+        if image is not None:
+            os.close(image)
         if stuck:
             os.close(lock)  # `sweep` finds the run by its directory and tries again
             observer.warn(f"cannot remove {' '.join(stuck)}; try: bawn sweep")

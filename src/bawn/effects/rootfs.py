@@ -6,6 +6,7 @@ Image "host" is made here, once for each state of the machine.
 what every user may read. Nothing of the home, nothing of /etc's secrets, no machine id.
 """
 
+import json
 import os
 from collections.abc import Mapping
 
@@ -14,7 +15,7 @@ from bawn.digest import sha256_hex
 from bawn.effects.atomic import write_atomic
 from bawn.errors import HostError
 from bawn.evidence.events import Observer
-from bawn.plan.model import Identity
+from bawn.plan.model import Identity, Plan
 from bawn.plan.oci import HOME
 from bawn.policy.pathtext import ancestors
 
@@ -85,6 +86,35 @@ def host_image(runtime: str, identity: Identity, hostname: str, observer: Observ
         except OSError as error:
             raise HostError(f"cannot make {path}: {error}") from None
     return path
+
+
+def hold(plan: Plan) -> int | None:
+    """Keeps the files of the plan's image where they are, for as long as the descriptor is open: whoever
+    builds or removes that image sees it (`effects.image_store`). None where there is nothing to hold.
+
+    Raises HostError for an image that was replaced since the plan was made.
+    """
+    if not plan.rootfs:
+        return None
+    import fcntl
+
+    directory = os.path.dirname(plan.rootfs)
+    try:
+        held = os.open(f"{directory}/lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:  # unpacked by hand, or being replaced just now: `assemble` will see
+        return None
+    fcntl.flock(held, fcntl.LOCK_SH)
+    try:
+        with open(f"{directory}/image.json") as file:
+            now = json.load(file)["digest"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        now = f"unknown ({error})"
+    if now != plan.image_digest:
+        os.close(held)
+        raise HostError(
+            f"the image {plan.image} is {now}, and was {plan.image_digest} at the plan", "run it again"
+        )
+    return held
 
 
 def assemble(root: str, image: str, targets: Mapping[str, bool]) -> list[tuple[str, str]]:

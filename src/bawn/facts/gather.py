@@ -1,5 +1,6 @@
 """All the facts that one plan may depend on."""
 
+import json
 import os
 from collections.abc import Callable
 
@@ -60,15 +61,27 @@ def _registries(profile: Profile, home: str, run: Runner) -> tuple[RegistryFact,
 
 def _image(profile: Profile, where: Dirs) -> ImageFact:
     """An unpacked image lies below the state directory, in itself and not behind a link (a root file
-    system that is really `/` would show the host); engine docker keeps its own."""
-    if profile.image == "host" or profile.engine == "docker":
-        return ImageFact(profile.image, "")
-    rootfs = f"{where.state}/images/{profile.image}/rootfs"
+    system that is really `/` would show the host); engine docker keeps its own, and where bawn made
+    it the record says what it is."""
+    if profile.image == "host":
+        return ImageFact("host", "")
+    directory = f"{where.state}/images/{profile.image.removesuffix(':latest')}"
+    rootfs = f"{directory}/rootfs"
     here = (
         os.path.isdir(rootfs)
         and os.path.realpath(rootfs) == os.path.realpath(where.state) + rootfs[len(where.state) :]
     )
-    return ImageFact(profile.image, rootfs if here else "")
+    fact = ImageFact(profile.image, rootfs if here and profile.engine == "gvisor" else "")
+    try:
+        with open(f"{directory}/image.json") as file:
+            record = json.load(file)
+        programs = tuple(sorted((str(name), str(path)) for name, path in record["programs"].items()))
+        digest = str(record["layer" if profile.engine == "docker" else "digest"])
+        return fact._replace(digest=digest, programs=programs)
+    except FileNotFoundError:  # docker's own, or one that a person unpacked here
+        return fact
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return fact._replace(rootfs="", problem=f"{directory}/image.json cannot be read: {error}")
 
 
 def repository_root(start: str) -> str:

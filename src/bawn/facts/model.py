@@ -156,7 +156,9 @@ class AgentFact(NamedTuple):
 class ImageFact(NamedTuple):
     name: str
     rootfs: str  # unpacked root file system for engine gvisor; "" for "host"
-    digest: str = ""
+    digest: str = ""  # of its manifest; for engine docker, of its one layer
+    programs: tuple[tuple[str, str], ...] = ()  # agents that the image brings -> their path in it
+    problem: str = ""  # why it cannot be used
 
 
 class RegistryFact(NamedTuple):

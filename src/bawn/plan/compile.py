@@ -157,7 +157,8 @@ def _findings(
     if profile.engine == "docker":
         found += _docker_findings(profile, facts, place)
     if profile.engine == "gvisor" and profile.image != "host" and not facts.image.rootfs:
-        found.append(finding("BWN709", place, f"no image {profile.image!r}"))
+        text = facts.image.problem or f"no image {profile.image!r}"
+        found.append(finding("BWN709", place, text, name=profile.image))
     if not argv:
         found.append(finding("BWN703", place, "no command was given and the profile has no agent"))
     for secret in profile.secrets:

@@ -149,7 +149,7 @@ class Plan(NamedTuple):
     engine: Engine
     runsc: str  # version; "" for engine docker
     image: str
-    image_digest: str
+    image_digest: str  # of an image that bawn keeps; "" for others
     rootfs: str  # "" for image "host"
     kernel: str
     hostname: str

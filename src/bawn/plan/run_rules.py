@@ -54,7 +54,7 @@ RUN_RULES: dict[str, Rule] = {
         "error",
         "an image that is not there",
         "the root file system of the box is missing",
-        "bawn run --image host, or unpack the image below bawn's state directory",
+        "bawn image build agent-base, or bawn image import SOURCE {name}; bawn image ls shows what is there",
     ),
     "BWN710": Rule(
         "error",

@@ -94,7 +94,7 @@ def setup(profile: Profile, facts: Facts, words: tuple[str, ...] = ()) -> AgentS
             finding("BWN715", f"{place}.credentials", f"no agent to take {c}") for c in profile.credentials
         ]
         return AgentSetup(findings=tuple(lost))
-    preset, fact = PRESETS[profile.agent], facts.agent
+    preset, fact = PRESETS[profile.agent], _in_image(profile, facts) or facts.agent
     if fact is None or not fact.executable:
         where = ", ".join(fact.searched[:6]) if fact else "nowhere"
         text = f"no {profile.agent} in {where} or the usual places"
@@ -119,6 +119,12 @@ def setup(profile: Profile, facts: Facts, words: tuple[str, ...] = ()) -> AgentS
         settings=tuple(sorted(settings.items())),
         findings=tuple(_findings(profile, fact)),
     )
+
+
+def _in_image(profile: Profile, facts: Facts) -> AgentFact | None:
+    """The agent's program of the image itself, where it brings one: nothing of the host's is shown then."""
+    program = dict(facts.image.programs).get(profile.agent)
+    return AgentFact(profile.agent, program, (), (program,)) if program else None
 
 
 def _findings(profile: Profile, fact: AgentFact) -> list[Finding]:
