@@ -176,22 +176,28 @@ def main(directory: str, engine: str, image: str, *command: str) -> int:
     from bawn.cli.prepare import Wanted, prepare, say
     from bawn.effects import docker, gvisor
     from bawn.effects.names import new_run_id
+    from bawn.effects.no_way import NoWay
     from bawn.errors import BawnError
     from bawn.evidence.events import Silent
     from bawn.plan.model import EnvVar
-    from bawn.plan.way import variables
+    from bawn.plan.way import VARIABLES
 
     ready = prepare(Wanted(engine=engine, image=image, quiet=True), command)
     if ready.plan.errors:
         say(str(ready.plan.errors))
         return 2
-    values = variables({v.name: v.value for v in ready.plan.env})
+
+    class Door(NoWay):
+        """The way out is there already: the tests' proxy has it."""
+
+        door = directory
+
+    values = dict(VARIABLES) | {v.name: v.value for v in ready.plan.env}
     plan = ready.plan._replace(env=tuple(sorted(EnvVar(name, value) for name, value in values.items())))
+    gvisor.way_of = lambda *_: Door()  # both engines ask it
     run = docker.run if engine == "docker" else gvisor.run
     try:
-        done = run(
-            plan, ready.facts, new_run_id(), tty=False, secrets={}, observer=Silent(), way=directory
-        )  # fmt: skip
+        done = run(plan, ready.facts, new_run_id(), tty=False, secrets={}, observer=Silent())
     except BawnError as error:
         say(error.message)
         return error.exit_code

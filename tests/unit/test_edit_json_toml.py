@@ -239,4 +239,4 @@ def test_a_missing_library_is_named_with_its_cure(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(HostError, match=module) as error:
         changed(name, "a = 1" if name == "c.toml" else "a: 1", "a", value=2)
-    assert error.value.fix == "pip install 'bawn[team]'"
+    assert error.value.fix == f"apt install python3-{module}, or: pip install 'bawn[team]'"

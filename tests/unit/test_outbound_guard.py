@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bawn.effects.outbound import guard as guard_module
+from bawn.effects.outbound.openat2 import openat2
 from bawn.effects.outbound.stage import Stage
 from bawn.errors import PolicyError
 from bawn.outbound.extract import MAX_CANDIDATES
@@ -238,8 +239,10 @@ def test_u16_a_root_that_is_a_link(world: World) -> None:
     (world.home / "notes").symlink_to(data)
     guard = world.guard(roots='"~/notes"')
     texts = [f"{world.home}/notes/a.md", "~/notes/a.md", f"{data}/a.md"]
-    found = [verdict.rule for text in texts for verdict, fd in guard.files(text) if (os.close(fd) or True)]
-    assert found == ["BWN900"] * 3
+    found = [one for text in texts for one in guard.files(text)]
+    for _, fd in found:
+        os.close(fd)
+    assert [verdict.rule for verdict, _ in found] == ["BWN900"] * 3
     assert guard.drifted() == []
     (world.home / "notes").unlink()
     (world.home / "notes").symlink_to(world.outside)
@@ -383,7 +386,7 @@ def test_another_file_system(world: World, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_moved_out_while_it_was_opened(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The descriptor's own path decides, whatever name it was opened by."""
-    real = guard_module.openat2
+    real = openat2
 
     def then_moved(directory: int, path: str, flags: int) -> int:
         fd = real(directory, path, flags)
@@ -397,7 +400,7 @@ def test_moved_out_while_it_was_opened(world: World, monkeypatch: pytest.MonkeyP
 
 
 def test_removed_while_it_was_opened(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = guard_module.openat2
+    real = openat2
 
     def then_gone(directory: int, path: str, flags: int) -> int:
         fd = real(directory, path, flags)

@@ -6,6 +6,7 @@ import stat
 import tempfile
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,7 +48,7 @@ def make(top: str, step: tuple[object, ...]) -> None:
         elif kind == "dir":
             os.mkdir(path)
         elif kind == "link":
-            absolute, where, rest = step[2]  # type: ignore[misc]
+            absolute, where, rest = cast(tuple[bool, str, str], step[2])
             text = f"{top}/{where}/{rest}" if absolute else f"../{where}/{rest}"
             os.symlink(text, path)
         elif kind == "hard":
@@ -142,8 +143,8 @@ PATH = st.builds(
     st.sampled_from((".md", ".pdf", ".tar.gz", ".PNG")),
 )
 AROUND = st.sampled_from(
-    ("{}", " {} ", "see {}.", "({})", "`{}`", '"{}"', "**{}**", "[x]({})", "MEDIA:{}", "「{}」", "<{}>", "{}；", "a\n{}\nb",
-     "{}, {}", "file://{}", "{}（1）", "x={}", "- {}:", "'{}'", "{}!?", "MEDIA: `{}`")
+    ("{}", " {} ", "see {}.", "({})", "`{}`", '"{}"', "**{}**", "[x]({})", "MEDIA:{}", "「{}」", "<{}>",
+     "{}；", "a\n{}\nb", "{}, {}", "file://{}", "{}（1）", "x={}", "- {}:", "'{}'", "{}!?", "MEDIA: `{}`")
 )  # fmt: skip
 
 

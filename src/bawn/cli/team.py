@@ -3,6 +3,8 @@
 import argparse
 import json
 import os
+import site
+import sys
 from functools import partial
 
 from bawn.cli.text import escape
@@ -41,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """audit: 1 where a finding is an error; harden: 1 where one is left, or where --plan has changes."""
+    if sys.flags.no_site:  # bawn starts without what the editors of YAML and TOML need
+        site.main()
     if args.what == "rollback":
         return _rollback(args)
     homes = _homes(args)

@@ -27,7 +27,9 @@ def _set(text: str, name: str, change: Set) -> str:
         import tomlkit
         from tomlkit.exceptions import TOMLKitError
     except ImportError:
-        raise HostError(f"editing {name} needs tomlkit", "pip install 'bawn[team]'") from None
+        raise HostError(
+            f"editing {name} needs tomlkit", "apt install python3-tomlkit, or: pip install 'bawn[team]'"
+        ) from None
     before = _load(text, name)
     try:
         wanted = with_value(before, change.path, change.value)

@@ -62,7 +62,10 @@ def read(text: str, name: str) -> Node | None:
         from ruamel.yaml import YAML
         from ruamel.yaml.error import YAMLError
     except ImportError:
-        raise HostError(f"editing {name} needs ruamel.yaml", "pip install 'bawn[team]'") from None
+        raise HostError(
+            f"editing {name} needs ruamel.yaml",
+            "apt install python3-ruamel.yaml, or: pip install 'bawn[team]'",
+        ) from None
     try:
         # A stream, so that a text without a line end is never taken for a file's name.
         events = list(YAML(typ="safe", pure=True).parse(io.StringIO(text, newline="")))
