@@ -5,7 +5,6 @@ import shutil
 import stat
 import tempfile
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import cast
 
 from hypothesis import given, settings
@@ -44,7 +43,10 @@ def make(top: str, step: tuple[object, ...]) -> None:
         if kind != "remove":
             os.makedirs(os.path.dirname(path), exist_ok=True)
         if kind == "file":
-            Path(path).write_text(str(step[1]))
+            # O_NONBLOCK: a fifo may stand there, and nobody reads it.
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o644)
+            os.write(fd, str(step[1]).encode())
+            os.close(fd)
         elif kind == "dir":
             os.mkdir(path)
         elif kind == "link":
