@@ -1,4 +1,4 @@
-"""Builds the two static C programs of `bawn/box` into the wheel (and the editable tree)."""
+"""Builds the static C programs of `bawn/box` into the wheel (and the editable tree)."""
 
 import subprocess
 from pathlib import Path

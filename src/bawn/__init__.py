@@ -5,9 +5,15 @@ The folders are the flow, and imports run one way along it (a test holds them to
     policy/    what is wanted     text -> Policy                          pure
     facts/     what is there      read-only observation -> Facts
     plan/      what will be done  (Policy, Facts) -> Plan                 pure
+    edit/      new text           a few keys set, every other byte kept   pure
+    egress/    the one way out    what a box asks for -> allowed or denied; serve/ does the I/O
+    relay/     bytes through it   the splice of the proxy
+    outbound/  what may be sent   a reply -> the files that may leave     pure
     effects/   doing it           Plan -> running boxes; undo registered first
+    proof/     does it hold       the lab, the scripted provider, corpora
     evidence/  the record         typed events, the run log
-    teams/     who runs inside    agent presets, AoA targets
+    teams/     who runs inside    agent presets, AoA targets, Hermes homes
+    image/     what agent-base is made of
     box/       inside the wall    init.c is PID 1 in every box; launch.c is the last step outside
     cli/       the face           one file a verb; the only code that prints or exits
 
