@@ -115,10 +115,12 @@ iptables-legacy -A INPUT -s 192.0.2.1 -j DROP; ip6tables-legacy -A INPUT -p udp 
 """
 
 
+# Without comments (the time) and counters of packets.
+LEGACY = "for f in ip ip6; do ${f}tables-legacy-save | sed '/^#/d; s/ [[][0-9:]*]$//'; done"
+
+
 def everything(place: Place) -> str:
-    return place.sh(
-        "nft -s list ruleset; iptables-legacy-save | grep -v '^#'; ip6tables-legacy-save | grep -v '^#'"
-    )
+    return place.sh(f"nft -s list ruleset; {LEGACY}")
 
 
 def test_foreign_tables_are_byte_identical(place: Place) -> None:
@@ -133,7 +135,7 @@ def test_foreign_tables_are_byte_identical(place: Place) -> None:
     assert "BAWN-WALL" in place.sh("ip6tables-nft-save")
     for table in ("ip nat", "inet other", "bridge theirs"):  # all but docker's own filter
         assert place.sh(f"nft -s list table {table}") in before
-    assert place.sh("iptables-legacy-save | grep -v '^#'; ip6tables-legacy-save | grep -v '^#'") in before
+    assert place.sh(LEGACY) in before
     place.bawn("verify")
     assert place.bawn("remove")["removed"] is True
     assert everything(place) == before
@@ -241,7 +243,8 @@ def test_each_chain_is_needed(place: Place, what: str, passes: set[str]) -> None
     place.bawn("apply")
     place.sh(f"nft flush {what}")
     found = errors(place.rules("verify", code=1))
-    assert {rule for rule in found if rule.startswith("BWN88")} == passes
+    # Others may come with it: no run's way is opened behind a wall that does not hold, so no port is guarded.
+    assert passes <= {rule for rule in found if rule.startswith("BWN88")}
     assert "BWN862" in found
 
 
@@ -370,7 +373,7 @@ def test_the_policys_networks_are_denied_first(place: Place, tmp_path: Any) -> N
     policy = tmp_path / "bawn.toml"
     policy.write_text(
         'version = 1\n[wall]\ncontrol_plane = ["203.0.113.0/24", "203.0.113.7/32"]\n'
-        'deny = ["203.0.113.0/24", "10.0.0.0/8", "2001:db8::/32"]\n'
+        'deny = ["203.0.113.0/24", "10.0.0.0/8", "2001:db8::/32"]\n[profile.default]\n'
     )
     place.bawn("apply", "--policy", str(policy))
     place.bawn("verify", "--policy", str(policy))
