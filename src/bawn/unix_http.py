@@ -20,29 +20,32 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def ask(path: str, method: str, url: str, timeout: float = 10.0) -> Answer:
-    """One question to the server at the socket `path`; `timeout` is seconds for all of it.
+def ask(path: str, method: str, url: str, timeout: float = 10.0, body: bytes = b"") -> Answer:
+    """One question to the server at the socket `path`, with JSON as its `body`; `timeout` is seconds for
+    all of it.
 
     Raises HostError when it cannot be reached, is late, or does not speak HTTP.
     """
     import time
 
     deadline = time.monotonic() + timeout
-    connection, status, body = start(path, method, url, timeout)
+    connection, status, answer = start(path, method, url, timeout, body)
     try:
         while data := connection.recv(1 << 16):
-            body += data
-            if len(body) > CAP:
+            answer += data
+            if len(answer) > CAP:
                 raise HostError(f"the answer of {path} to {url} is larger than {CAP} bytes")
             connection.settimeout(max(0.001, deadline - time.monotonic()))
     except OSError as error:
         raise _silent(path, error) from None
     finally:
         connection.close()
-    return Answer(status, body)
+    return Answer(status, answer)
 
 
-def start(path: str, method: str, url: str, timeout: float = 10.0) -> tuple[Socket, int, bytes]:
+def start(
+    path: str, method: str, url: str, timeout: float = 10.0, body: bytes = b""
+) -> tuple[Socket, int, bytes]:
     """Asks, and reads the head of the answer: (connection, status, what of the body came with it).
 
     Raises HostError.
@@ -51,7 +54,9 @@ def start(path: str, method: str, url: str, timeout: float = 10.0) -> tuple[Sock
     try:
         connection.settimeout(timeout)
         connection.connect(path)
-        connection.sendall(f"{method} {url} HTTP/1.0\r\nHost: docker\r\nContent-Length: 0\r\n\r\n".encode())
+        kind = "Content-Type: application/json\r\n" if body else ""
+        fields = f"Host: docker\r\n{kind}Content-Length: {len(body)}\r\n\r\n"
+        connection.sendall(f"{method} {url} HTTP/1.0\r\n{fields}".encode() + body)
         head = b""
         while b"\r\n\r\n" not in head:
             data = connection.recv(1 << 16)
@@ -64,12 +69,12 @@ def start(path: str, method: str, url: str, timeout: float = 10.0) -> tuple[Sock
     except HostError:
         connection.close()
         raise
-    head, _, body = head.partition(b"\r\n\r\n")
+    head, _, rest = head.partition(b"\r\n\r\n")
     words = head.split(None, 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
         connection.close()
         raise HostError(f"what answers at {path} does not speak HTTP: {head[:60]!r}")
-    return connection, int(words[1]), body
+    return connection, int(words[1]), rest
 
 
 def _silent(path: str, error: OSError) -> HostError:

@@ -30,9 +30,11 @@ PROGRAMS = (  # what the test image takes from this machine
 class Lab:
     """`with Lab() as lab`: `lab.environment` points every docker client and bawn at its daemon."""
 
-    def __init__(self, config: dict[str, object] | None = None) -> None:
-        self.name = f"bawn-lab-{os.getpid()}-{os.urandom(2).hex()}"
-        self.root = Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir="/var/tmp"))
+    def __init__(self, config: dict[str, object] | None = None, network: str = "") -> None:
+        """`network` is a namespace that somebody else made and removes; "" for one of its own."""
+        self._network = network
+        self.name = network or f"bawn-lab-{os.getpid()}-{os.urandom(2).hex()}"
+        self.root = Path(tempfile.mkdtemp(prefix="bawn-lab-", dir="/var/tmp"))
         self.root.chmod(0o755)
         self.config = self.root / "daemon.json"
         self.config.write_text(json.dumps({"bridge": "none", **(config or {})}, indent=2))
@@ -42,8 +44,9 @@ class Lab:
 
     def __enter__(self) -> "Lab":
         try:
-            subprocess.run(["ip", "netns", "add", self.name], check=True)
-            subprocess.run(["ip", "-n", self.name, "link", "set", "lo", "up"], check=True)
+            if not self._network:
+                subprocess.run(["ip", "netns", "add", self.name], check=True)
+                subprocess.run(["ip", "-n", self.name, "link", "set", "lo", "up"], check=True)
             self.start()
         except BaseException:
             self.__exit__()
@@ -53,7 +56,8 @@ class Lab:
     def __exit__(self, *_: object) -> None:
         self.stop()
         self.end_processes()
-        subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
+        if not self._network:
+            subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
         for line in Path("/proc/self/mounts").read_text().splitlines()[::-1]:
             point = line.split()[1]
             if point.startswith(str(self.root)):

@@ -168,3 +168,35 @@ def test_nothing_is_inherited(tmp_path: Path) -> None:
         docker_api.Events(fake.path, "x") as events,
     ):
         assert not os.get_inheritable(events.fileno())
+
+
+MADE = b'{"IPAM": {"Config": [{"Subnet": "172.18.0.0/16", "Gateway": "172.18.0.1/16"}]}}'
+
+
+def test_a_network_of_its_own(tmp_path: Path) -> None:
+    answers = {("POST", "/networks/create"): (201, b"{}"), ("GET", "/networks/n"): (200, MADE)}
+    with FakeDockerd(tmp_path, answers) as fake:
+        assert docker_api.make_network(fake.path, "n", "bwn1", "bawn.run") == "172.18.0.1"
+
+
+@pytest.mark.parametrize("made", [b"{}", b'{"IPAM": {"Config": [{"Subnet": "fd00::/64"}]}}'])
+def test_a_network_without_a_gateway(tmp_path: Path, made: bytes) -> None:
+    answers = {("POST", "/networks/create"): (201, b"{}"), ("GET", "/networks/n"): (200, made)}
+    with FakeDockerd(tmp_path, answers) as fake, pytest.raises(EngineError, match="no gateway"):
+        docker_api.make_network(fake.path, "n", "bwn1", "bawn.run")
+
+
+def test_no_network_is_left_for_it(tmp_path: Path) -> None:
+    answers = {("POST", "/networks/create"): (403, b'{"message": "could not find an available pool"}')}
+    with FakeDockerd(tmp_path, answers) as fake, pytest.raises(EngineError, match=r"403.*available pool"):
+        docker_api.make_network(fake.path, "n", "bwn1", "bawn.run")
+
+
+@pytest.mark.parametrize(("status", "good"), [(204, True), (404, True), (403, False), (500, False)])
+def test_remove_network(tmp_path: Path, status: int, good: bool) -> None:
+    with FakeDockerd(tmp_path, {("DELETE", "/networks/n"): (status, b"{}")}) as fake:
+        if good:
+            docker_api.remove_network(fake.path, "n")
+        else:
+            with pytest.raises(EngineError, match="remove the network n"):
+                docker_api.remove_network(fake.path, "n")

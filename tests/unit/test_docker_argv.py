@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from bawn.errors import EngineError
 from bawn.plan.docker import cpus_word, docker_argv, mount_word, size_word, tmpfs_word
-from bawn.plan.model import Bind, Tmpfs
-from tests.unit.docker_world import FILES, NAME, PLAN
+from bawn.plan.inspect import compare
+from bawn.plan.model import Bind, Tmpfs, Way
+from tests.unit.docker_world import FILES, NAME, PLAN, inspected
 
 OWN = "/run/bawn/runs/0123456789abcdef0"
 
@@ -102,3 +103,26 @@ def test_sizes_are_exact(value: int) -> None:
 )
 def test_cpus(value: int, word: str) -> None:
     assert cpus_word(value) == word
+
+
+BRIDGED = FILES._replace(way=Way("/r/resolv.conf", address="172.18.0.1:40000"), network=NAME)
+
+
+def test_bridge_mode_has_its_own_network_and_no_socket() -> None:
+    argv = docker_argv(PLAN, NAME, BRIDGED, tty=False)
+    assert argv[argv.index("--network") + 1] == NAME and argv.count("--network") == 1
+    assert argv[argv.index("-p") + 1] == "172.18.0.1:40000"
+    assert not any("/run/bawn/way" in word for word in argv)
+    assert any(word.startswith("type=bind,source=/r/resolv.conf,target=/etc/resolv.conf") for word in argv)
+
+
+def test_another_network_than_planned_differs() -> None:
+    made = inspected(PLAN, BRIDGED)
+    assert {d.what for d in compare(PLAN, NAME, BRIDGED, made, ("PATH=/bin",), tty=False)} == {
+        "NetworkMode", "networks",
+    }  # fmt: skip
+    made["HostConfig"]["NetworkMode"] = NAME
+    made["NetworkSettings"]["Networks"] = {NAME: {}}
+    assert compare(PLAN, NAME, BRIDGED, made, ("PATH=/bin",), tty=False) == ()
+    made["NetworkSettings"]["Networks"]["bridge"] = {}
+    assert [d.what for d in compare(PLAN, NAME, BRIDGED, made, ("PATH=/bin",), tty=False)] == ["networks"]

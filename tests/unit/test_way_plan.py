@@ -15,7 +15,7 @@ from bawn.plan.model import Plan, Way
 from tests.golden.test_plans import made
 from tests.unit.docker_world import FILES, NAME, PLAN, inspected
 
-WAY = Way("/R/way", "/R/resolv.conf")
+WAY = Way("/R/resolv.conf", "/R/way")
 
 
 def bundle(plan: Plan, out: Way | None) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_the_files(tmp_path: Path) -> None:
     paths = run_paths(str(tmp_path), "R")
     Path(paths.directory).mkdir(parents=True)
     assert gvisor.write_way(paths, "") is None
-    assert gvisor.write_way(paths, "/R/way") == Way("/R/way", paths.resolver)
+    assert gvisor.write_way(paths, "/R/way") == Way(paths.resolver, "/R/way")
     text = Path(paths.resolver).read_text()
     assert text == "nameserver 127.0.0.1\noptions ndots:0 timeout:5 attempts:2\n"
 

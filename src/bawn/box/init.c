@@ -1,7 +1,7 @@
 /*
  * init: PID 1 of every box.
  *
- *     init [-w FILE] [-r FD] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] [-p SOCKET] -- COMMAND [ARG...]
+ *     init [-w FILE] [-r FD] [-f FD] [-e NAME]... [-d NAME]... [-s DIR] [-p PROXY] -- COMMAND [ARG...]
  *
  *     -w FILE   do nothing until this file is there (bawn has looked at the box); 125 after 30 s
  *     -r FD     a pipe to which one byte is written when the command is about to begin
@@ -9,7 +9,7 @@
  *     -e NAME   keep this environment variable; with none given, all are kept (an image brings its own)
  *     -d NAME   make this directory below $HOME (one level at a time, a parent first)
  *     -s DIR    copy this tree into $HOME
- *     -p SOCKET serve the one way out: loopback, led to the proxy behind this Unix socket (way.c)
+ *     -p PROXY  serve the one way out: loopback, led to the proxy at this Unix socket or ADDRESS:PORT (way.c)
  *
  * In this order: proves that its kernel is gVisor's (a runtime named "runsc" that is really runc
  * must not run anything), gives up every privilege it might have been left, fills $HOME, opens the

@@ -1,8 +1,8 @@
 /*
  * way: the loopback end of the one way out.
  *
- * The box has no network; what it has is one Unix socket, behind which bawn's proxy decides. Three
- * things listen here and lead there:
+ * The box has no network; what it has is one Unix socket, behind which bawn's proxy decides (in bridge
+ * mode, one address and port that the wall lets through). Three things listen here and lead there:
  *
  *   127.0.0.1:3128     for clients that know of a proxy. A connection is joined to a fresh one of the
  *                      socket, as it is; what it says is the proxy's to judge.
@@ -33,9 +33,12 @@
 #include "way.h"
 #include "way_parts.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -48,7 +51,9 @@
 struct tables *t;
 int loop, timed;
 time_t now;
-static struct sockaddr_un proxy = { .sun_family = AF_UNIX };
+/* Where the proxy is: behind a Unix socket, or in bridge mode at the one address that the wall lets through. */
+static union { struct sockaddr any; struct sockaddr_un local; struct sockaddr_in bridge; } proxy;
+static socklen_t proxy_size;
 
 uint64_t tag(enum kind kind, unsigned index, unsigned low, unsigned generation)
 {
@@ -83,8 +88,12 @@ int open_at(uint32_t address, unsigned port, int type)
 
 int dial(void)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&proxy, sizeof proxy) == 0)
+	/* On the bridge a wall that has closed answers nothing: the wait is short. */
+	const struct timeval patience = { DIAL, 0 };
+	int at_once = proxy.any.sa_family == AF_UNIX ? SOCK_NONBLOCK : 0;
+	int fd = socket(proxy.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | at_once, 0);
+	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
+	    connect(fd, &proxy.any, proxy_size) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
 		return fd;
 	int error = errno;
 	if (fd >= 0)
@@ -180,17 +189,35 @@ static void share(void)
 		t->idle[t->idle_count++] = i;
 }
 
-const char *way_open(const char *socket_path)
+/* "/path/of/a/socket" or "ADDRESS:PORT", an IPv4 literal: there is no DNS here. 0, or -1 and errno. */
+static int find_proxy(const char *place)
+{
+	char address[INET_ADDRSTRLEN];
+	int port, end = 0;
+	errno = EINVAL;
+	if (*place == '/') {
+		proxy.local.sun_family = AF_UNIX;
+		proxy_size = sizeof proxy.local;
+		errno = ENAMETOOLONG;
+		return strlen(place) < sizeof proxy.local.sun_path ? (strcpy(proxy.local.sun_path, place), 0) : -1;
+	}
+	if (sscanf(place, "%15[0-9.]:%5d%n", address, &port, &end) != 2 || place[end] || port < 1 || port > 65535)
+		return -1;
+	proxy.bridge.sin_family = AF_INET;
+	proxy.bridge.sin_port = htons(port);
+	proxy_size = sizeof proxy.bridge;
+	return inet_pton(AF_INET, address, &proxy.bridge.sin_addr) == 1 ? 0 : -1;
+}
+
+const char *way_open(const char *place)
 {
 	const uint32_t here = INADDR_LOOPBACK;
-	if (strlen(socket_path) >= sizeof proxy.sun_path) {
-		errno = ENAMETOOLONG;
-		return "the proxy's socket";
-	}
-	strcpy(proxy.sun_path, socket_path);
+	if (find_proxy(place) != 0)
+		return "the proxy's address";
 	int reached = dial();
 	if (reached < 0)
-		return "the proxy's socket (under docker: is the runtime of this bawn's `setup docker`?)";
+		return *place == '/' ? "the proxy's socket (under docker: is the runtime of this bawn's `setup docker`?)"
+		                     : "the proxy's port on the bridge";
 	close(reached);
 	t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (t == MAP_FAILED)

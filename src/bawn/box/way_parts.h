@@ -15,6 +15,7 @@
 
 enum {
 	PROXY_PORT = 3128,
+	DIAL = 2, /* seconds to reach the proxy */
 	FIRST_ADDRESS = 0x7f400001, /* 127.64.0.1 */
 	CONNECTIONS = 1024,
 	NAMES = 4096,

@@ -169,7 +169,7 @@ def _start(ready: Prepared, quiet: bool, as_json: bool) -> int:
     tty = os.isatty(0) and os.isatty(1)
     observer = Silent() if quiet else Stderr()
     ended = box_run.run(ready.plan, ready.facts, secrets=secrets, tty=tty, observer=observer)
-    if not quiet:
+    if not quiet or ended.reason in box_run.REFUSED:
         for line in box_run.describe(ended):
             say(line)
     if as_json:

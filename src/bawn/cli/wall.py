@@ -91,6 +91,8 @@ def _verify(args: argparse.Namespace) -> int:
     where = wall.place(dirs.observe().runtime)
     status = wall.status(where, _wanted(args, where))
     findings = (*status.findings, *_boot(status.wall), *wall_probe.probe(where, status.holds))
+    if status.wall is not None and holds(findings):
+        wall.verified(where)
     return _say(args, status, findings, ["packets were sent, over IPv4 and IPv6"])
 
 

@@ -17,8 +17,7 @@ from bawn.policy.model import Policy, Profile
 
 HELP = "Whether a box may reach a host: the rule, the reason, and the line that allows it or would."
 _NO_WAY = 'the profile has egress = "none": its box has no network at all'
-_NOT_YET = "this version makes no bridge (BWN705): this is what the policy says, not what a run would do"
-_NOTES = {"none": [_NO_WAY], "proxy": [], "bridge": [_NOT_YET]}
+_NOTES = {"none": [_NO_WAY], "proxy": [], "bridge": []}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +43,6 @@ def run(args: argparse.Namespace) -> int:
         "profile": profile.name,
         "policy": policy.path,
         "egress": profile.egress,
-        "in_force": profile.egress != "bridge",
         "notes": notes,
     }
     if args.json:

@@ -99,11 +99,13 @@ def _ended(run_id: str, outcome: Outcome, new: tuple[str, ...]) -> Ended:
     )  # fmt: skip
 
 
+REFUSED = ("mask", "wall")  # bawn ended the run by itself: said to a quiet caller too
 _REASONS = {
     "timeout": "ended: the time limit was reached",
     "memory": "ended: the memory limit was reached",
     "pids": "ended: the process limit was reached",
     "mask": "ended: a masked name appeared on the host",
+    "wall": "ended: the wall does not hold any more",
 }
 
 

@@ -16,7 +16,8 @@ import time
 from bawn.effects import docker_api, gvisor, process, rootfs
 from bawn.effects.docker_cgroup import Gauge
 from bawn.effects.docker_files import client, prepare_files
-from bawn.effects.names import container_of, run_paths
+from bawn.effects.names import RunPaths, container_of, run_paths
+from bawn.effects.no_way import NoWay
 from bawn.effects.outcome import CANNOT_RUN, TIMEOUT, Outcome
 from bawn.effects.signals import Caught, Signals
 from bawn.effects.terminal import Terminal
@@ -52,12 +53,13 @@ def run(
     lock = gvisor.open_run(paths)
     clean = True
     try:
-        with gvisor.way_of(plan, facts, paths, run_id) as way:
-            files = prepare_files(plan, paths, socket, rootfs.program(facts.runtime), secrets, way.door)
+        gvisor.write(paths.docker, f"{socket}\n".encode(), 0o600)  # so `sweep` knows the engine
+        with _way_of(plan, facts, paths, run_id, socket) as way:
+            files = prepare_files(plan, paths, rootfs.program(facts.runtime), secrets, way)
             words, env = client(docker, paths)
             undo = process.Guardian([*words, "rm", "--force", name], env)
             with undo, Watch(plan.guards, known) as watch, docker_api.Events(socket, name) as events:
-                box = _Box(plan, socket, name, files, image_env, watch, events, paths.docker, tty)
+                box = _Box(plan, socket, name, files, image_env, watch, events, paths.docker, tty, way)
                 try:
                     ended = box.run([*words, *docker_argv(plan, name, files, tty=tty)], {**env, **secrets})
                 finally:
@@ -68,6 +70,14 @@ def run(
             gvisor.close_run(paths, lock)
         else:
             os.close(lock)  # `sweep` finds the run by its directory and tries again
+
+
+def _way_of(plan: Plan, facts: Facts, paths: RunPaths, run_id: str, socket: str) -> NoWay:
+    if plan.egress.mode != "bridge":
+        return gvisor.way_of(plan, facts, paths, run_id)
+    from bawn.effects.bridge import Bridge
+
+    return Bridge(plan, facts, paths, run_id, socket)
 
 
 def ready(docker: DockerFact, plan: Plan) -> tuple[str, tuple[str, ...]]:
@@ -101,11 +111,11 @@ class _Box:
 
     def __init__(
         self, plan: Plan, socket: str, name: str, files: Files, image_env: tuple[str, ...],
-        watch: Watch, events: docker_api.Events, record: str, tty: bool,
+        watch: Watch, events: docker_api.Events, record: str, tty: bool, way: NoWay,
     ) -> None:  # fmt: skip
         self._plan, self._socket, self._name, self._files = plan, socket, name, files
         self._image_env, self._watch, self._events = image_env, watch, events
-        self._record, self._tty = record, tty
+        self._record, self._tty, self._way = record, tty, way
         self._id = ""
         self._running = False  # PID 1 has been started
         self._exit = -1  # the container's own exit status, once it has one
@@ -152,6 +162,9 @@ class _Box:
                 self._gauge.sample()
             if self._reason == "exit" and self._killed():
                 self._end("memory", signal.SIGKILL)
+            if self._reason == "exit" and (why := self._way.broken()):
+                self._notes = (why,)
+                self._end("wall", signal.SIGKILL)
             if self._gauge and self._gauge.fd in ready:
                 self._gauge.sample()
                 self._poller.unregister(self._gauge.fd)
@@ -177,6 +190,9 @@ class _Box:
         elif event.action == "start":
             self._running = True
             self._measure()
+            if self._files.network != "none" and self._reason == "exit":
+                self._way.begun()
+                self._go()
         elif event.action == "oom":
             self._oom = True
         elif event.action == "die":
@@ -199,8 +215,12 @@ class _Box:
         if made is None or wrong:
             self._notes = tuple(d.describe() for d in wrong) or ("it has vanished",)
             self._end("engine", signal.SIGKILL)
-        elif self._reason == "exit":
-            gvisor.write(f"{self._files.own}{GO.removeprefix(OWN)}", b"", 0o444)
+        elif self._reason == "exit" and self._files.network == "none":
+            self._go()
+
+    def _go(self) -> None:
+        """The word to begin. With a network of its own the box waits until the wall has its port."""
+        gvisor.write(f"{self._files.own}{GO.removeprefix(OWN)}", b"", 0o444)
 
     def _measure(self) -> None:
         made = docker_api.inspect(self._socket, self._name) or {}
@@ -304,8 +324,8 @@ class _Box:
             raise EngineError(_NOT_PLANNED + "\n  ".join(self._notes))
         if self._reason == "timeout":
             return Outcome(TIMEOUT, "timeout", duration, peak, (*hit, "time"))
-        if self._reason == "mask":
-            return Outcome(CANNOT_RUN, "mask", duration, peak, hit, self._notes)
+        if self._reason in ("mask", "wall"):
+            return Outcome(CANNOT_RUN, self._reason, duration, peak, hit, self._notes)
         if self._reason == "signal" and (self._exit < 0 or self._early):
             return Outcome(128 + self._signal, "signal", duration, peak, hit)
         if status < 0:

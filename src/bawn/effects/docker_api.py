@@ -101,6 +101,47 @@ def remove(socket: str, name: str) -> None:
     raise EngineError(f"docker does not remove {name}: {_message(answer.body)}", f"docker rm -f {name}")
 
 
+def make_network(socket: str, name: str, bridge: str, label: str) -> str:
+    """A bridge network of the name and label `name`, on the host's interface `bridge`; its gateway's address.
+
+    Internal: docker gives it neither a route out of the machine nor masquerading. Raises HostError,
+    EngineError.
+    """
+    wanted = {
+        "Name": name,
+        "CheckDuplicate": True,
+        "Driver": "bridge",
+        "Internal": True,
+        "Labels": {label: name},
+        "Options": {
+            "com.docker.network.bridge.name": bridge,
+            "com.docker.network.bridge.enable_icc": "false",
+            "com.docker.network.bridge.enable_ip_masquerade": "false",
+        },
+    }
+    answer = unix_http.ask(socket, "POST", "/networks/create", 30, json.dumps(wanted).encode())
+    if answer.status != 201:
+        raise EngineError(
+            f"docker answered {answer.status} to a new network: {_message(answer.body)}",
+            "docker network prune, or larger default-address-pools in daemon.json",
+        )
+    made = _get(socket, f"/networks/{name}") or {}
+    for config in (made.get("IPAM") or {}).get("Config") or []:
+        if gateway := str(config.get("Gateway", "")).partition("/")[0]:
+            return gateway
+    raise EngineError(f"docker's network {name} has no gateway", f"docker network rm {name}")
+
+
+def remove_network(socket: str, name: str) -> None:
+    """Removes the network; none is no fault. Raises HostError, EngineError."""
+    answer = unix_http.ask(socket, "DELETE", f"/networks/{name}", 30)
+    if answer.status not in (204, 404):
+        raise EngineError(
+            f"docker answered {answer.status} to remove the network {name}: {_message(answer.body)}",
+            f"docker network rm {name}",
+        )
+
+
 def end_leftovers(container: str) -> None:
     """Ends runsc's processes of one container: a failed start leaves them behind, burning CPU, and
     a Sentry that hangs does not answer docker.

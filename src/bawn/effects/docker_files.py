@@ -5,6 +5,7 @@ import os
 
 from bawn.effects import gvisor
 from bawn.effects.names import RunPaths
+from bawn.effects.no_way import NoWay
 from bawn.errors import HostError
 from bawn.facts.model import DockerFact
 from bawn.plan.docker import OWN, Files
@@ -16,22 +17,19 @@ from bawn.plan.oci import WAY
 _NO_DETACH = ",".join(["ctrl-^", "ctrl-@"] * 4)
 
 
-def prepare_files(
-    plan: Plan, paths: RunPaths, socket: str, init: str, secrets: dict[str, str], way: str = ""
-) -> Files:
-    """Writes what the box is shown of bawn's own, and the mark by which `sweep` knows the engine."""
-    gvisor.write(paths.docker, f"{socket}\n".encode(), 0o600)
+def prepare_files(plan: Plan, paths: RunPaths, init: str, secrets: dict[str, str], way: NoWay) -> Files:
+    """Writes what the box is shown of bawn's own."""
     gvisor.write(paths.empty, b"", 0o444)
     try:
         os.mkdir(paths.own, 0o755)
         os.chmod(paths.own, 0o755)
         os.link(init, f"{paths.own}/init")
-        if way:
+        if way.door:
             os.mkdir(paths.own + WAY.removeprefix(OWN))  # the mount point, in what is shown read-only
     except OSError as error:
         raise HostError(f"cannot prepare {paths.own}: {error.strerror}") from None
     seed = gvisor.write_seed(plan, f"{paths.own}/seed", secrets)
-    return Files(paths.own, paths.empty, seed, gvisor.write_way(paths, way))
+    return Files(paths.own, paths.empty, seed, gvisor.write_way(paths, way.door, way.address), way.network)
 
 
 def client(docker: DockerFact, paths: RunPaths) -> tuple[list[str], dict[str, str]]:

@@ -136,14 +136,14 @@ def write_files(
     write(paths.config, json.dumps(config).encode(), 0o600)
 
 
-def write_way(paths: RunPaths, directory: str) -> Way | None:
-    """What the box is shown of the way out that lies in `directory`; None for none."""
-    if not directory:
+def write_way(paths: RunPaths, directory: str, address: str = "") -> Way | None:
+    """What the box is shown of the way out that lies in `directory`, or is at `address`; None for none."""
+    if not directory and not address:
         return None
     from bawn.plan.way import RESOLVER
 
     write(paths.resolver, RESOLVER.encode(), 0o444)
-    return Way(directory, paths.resolver)
+    return Way(paths.resolver, directory, address)
 
 
 def place_binds(mounts: list[dict[str, Any]], places: str, rootless: bool) -> list[str]:

@@ -6,6 +6,16 @@ class NoWay:
 
     door = ""
     notes: tuple[str, ...] = ()
+    # Of bridge mode alone (effects/bridge.py): the proxy's ADDRESS:PORT, and docker's network.
+    address = ""
+    network = "none"
+
+    def begun(self) -> None:
+        """The container has started, nothing of the agent's runs yet. Raises BawnError."""
+
+    def broken(self) -> str:
+        """Why the run must end now; "" while all stands."""
+        return ""
 
     def __enter__(self) -> "NoWay":
         return self

@@ -35,7 +35,7 @@ def sweep(runtime: str, host: HostFact) -> Swept:
             paths = run_paths(runtime, run_id)
             left = [path for path in _groups(paths.groups, run_id, host) if not remove_directory(path)]
             if os.path.exists(paths.docker):
-                left += _container(paths.docker, run_id)
+                left += _container(paths.docker, run_id) or _network(runtime, paths.docker, run_id)
             if not left:
                 remove_tree(paths.directory)
             if os.path.exists(paths.directory):
@@ -73,6 +73,18 @@ def _container(mark: str, run_id: str) -> list[str]:
         gone = not os.path.exists(socket) and not docker_api.leftovers(container)
         return [] if gone else [f"container {name}: {error.message}"]
     docker_api.end_leftovers(container)
+    return []
+
+
+def _network(runtime: str, mark: str, run_id: str) -> list[str]:
+    from bawn.effects import bridge
+
+    with open(mark) as file:
+        socket = file.readline().rstrip("\n")
+    try:
+        bridge.sweep(runtime, socket, run_id)
+    except BawnError as error:
+        return [] if not os.path.exists(socket) else [f"network {container_of(run_id)}: {error.message}"]
     return []
 
 

@@ -23,6 +23,7 @@ from bawn.plan.wall import TABLE, Wall, Way, change, check_way, elements, remova
 from bawn.plan.wall_rules import finding, holds
 from bawn.typed import Any, NamedTuple
 
+_BOTH = "sudo bawn wall apply, then: sudo bawn wall verify"
 BOOT = "/etc/bawn"  # what the boot unit loads; read where this boot has no record of its own
 
 
@@ -163,6 +164,8 @@ def _load(where: str, before: Wall | None, wanted: Wall, open_now: tuple[Way, ..
             ) from None
         os.unlink(f"{where}/undo.nft")
         raise EngineError(f"the wall is not applied, what stood before stands: {error.message}") from None
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{where}/verified.json")
     _write(f"{where}/wall.json", wanted)
     os.unlink(f"{where}/undo.nft")
 
@@ -210,7 +213,7 @@ def remove(where: str, force: bool = False) -> bool:
             wall_tools.restore(one, wall_docker.removal(one))
             _unmake(where, one)
         wall_tools.load(removal())
-        for name in ("wall.json", *(f"ways/{way.run}.json" for way in ways(where))):
+        for name in ("wall.json", "verified.json", *(f"ways/{way.run}.json" for way in ways(where))):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{where}/{name}")
         if problems:
@@ -267,6 +270,20 @@ def layer_status(wall: Wall) -> tuple[Finding, ...]:
     return (*found, *wall_check.second(backends, rules))
 
 
+def verified(where: str) -> None:
+    """Writes down that packets were sent against the wall that stands, and it held."""
+    _write(f"{where}/verified.json", recorded(where) or Wall())
+
+
+def ready(where: str) -> None:
+    """Raises HostError where the wall that was applied has not been verified since."""
+    applied, tried = recorded(where), _json(f"{where}/verified.json")
+    if applied is None:
+        raise HostError("bridge mode needs the wall, and none was applied here", _BOTH)
+    if tried is None or wall_from(tried, f"{where}/verified.json") != applied:
+        raise HostError("the wall was not tried since it was applied", "sudo bawn wall verify")
+
+
 def open_for(
     where: str, run: str, bridge: str, address: str, port: int, published: tuple[tuple[str, int], ...] = ()
 ) -> None:
@@ -279,7 +296,7 @@ def open_for(
         now = _status(where)
         if now.wall is None or not now.holds:
             reasons = "; ".join(one.message for one in now.findings if one.severity == "error")
-            raise EngineError(f"the wall does not hold: {reasons}", "sudo bawn wall apply; bawn wall verify")
+            raise EngineError(f"the wall does not hold: {reasons}", _BOTH)
         way = Way(run, bridge, address, port, (), published)
         check_way(now.wall, way)
         _write(f"{where}/ways/{run}.json", way)

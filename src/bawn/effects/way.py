@@ -74,12 +74,10 @@ class Way(NoWay):
         from bawn.plan.way_config import Config, write_config
 
         os.mkdir(self._paths.way, 0o700)
-        os.mkdir(self.door, 0o711)
-        os.chmod(self.door, 0o711)
         open_here: list[int] = []
         try:
-            door = _listen(f"{self.door}/proxy.sock", 0o666)
-            control = _listen(f"{self._paths.way}/control", 0o600)
+            door = self._listen()
+            control = _at(f"{self._paths.way}/control", 0o600)
             ours, theirs = socket.socketpair()
             log = os.open(
                 f"{self._state}/{_LOG}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
@@ -104,6 +102,12 @@ class Way(NoWay):
         line = write_config(Config(self._run, self._plan.profile, self._plan.egress))
         while line:
             line = line[os.write(self._parent, line) :]
+
+    def _listen(self) -> "socket.socket":
+        """What the box reaches."""
+        os.mkdir(self.door, 0o711)
+        os.chmod(self.door, 0o711)
+        return _at(f"{self.door}/proxy.sock", 0o666)
 
     def _spawn(self, name: str, argv: list[str], files: dict[int, int]) -> None:
         # Above every number that is given out, so that none is overwritten before it is used.
@@ -132,19 +136,27 @@ class Way(NoWay):
                 time.sleep(0.005)
 
 
-def _listen(path: str, mode: int) -> "socket.socket":
+def _at(path: str, mode: int) -> "socket.socket":
+    """A listening Unix socket. By way of the directory's descriptor: a path of a socket is short (unix(7)),
+    and this may be long."""
+    directory = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        here = f"/proc/self/fd/{directory}/{os.path.basename(path)}"
+        listener = listen(here)
+        os.chmod(here, mode)
+    finally:
+        os.close(directory)
+    return listener
+
+
+def listen(address: str | tuple[str, int]) -> "socket.socket":
+    """A listening socket at a path, or at an IPv4 address and port. Raises OSError."""
     import socket
 
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        # By way of the directory's descriptor: a path of a socket is short (unix(7)), and this may be long.
-        directory = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            here = f"/proc/self/fd/{directory}/{os.path.basename(path)}"
-            listener.bind(here)
-            os.chmod(here, mode)
-        finally:
-            os.close(directory)
+        listener.bind(address)
         listener.listen(_QUEUE)
     except BaseException:
         listener.close()

@@ -166,8 +166,9 @@ def _findings(
             where = secret.file or "bawn's own environment"
             text = f"{secret.name} is not in {where}"
             found.append(finding("BWN704", place, text, name=secret.name))
-    if profile.egress == "bridge":
-        found.append(finding("BWN705", place, f"egress = {profile.egress!r}"))
+    if profile.egress == "bridge" and (profile.engine, facts.host.uid) != ("docker", 0):
+        text = f"egress = 'bridge' with engine {profile.engine}, as user {facts.host.uid}"
+        found.append(finding("BWN705", place, text))
     return found
 
 

@@ -27,6 +27,7 @@ class Files(NamedTuple):
     empty: str  # covers masked files
     seed: bool = False  # own/seed is there
     way: Way | None = None  # the one way out, where there is one
+    network: str = "none"  # bridge mode: docker's network of this run alone
 
 
 def docker_argv(
@@ -67,7 +68,7 @@ def docker_argv(
         "--ipc", "private",
         "--workdir", plan.workdir,
         *(word for b in effective_binds(plan, files) for word in ("--mount", mount_word(b))),
-        "--network", "none",
+        "--network", files.network,
         *(word for host in add_host for word in ("--add-host", host)),
         *(word for v in plan.env
           for word in ("--env", v.name if v.secret else f"{v.name}={v.value}")),
@@ -81,7 +82,7 @@ def docker_argv(
 def command(plan: Plan, files: Files) -> tuple[str, ...]:
     """PID 1 and its arguments. It waits for GO before it does anything."""
     keep = tuple(v.name for v in plan.env)
-    init, *rest = init_argv(plan, "seed" if files.seed else "", keep, way=files.way is not None)
+    init, *rest = init_argv(plan, "seed" if files.seed else "", keep, way=files.way)
     assert init == INIT
     return (init, "-w", GO, *rest)
 

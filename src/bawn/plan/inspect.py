@@ -39,18 +39,18 @@ def compare(
     """`made` is one object of `docker inspect`, `image_env` the image's own variables (NAME=VALUE),
     which PID 1 drops. What is missing in `made` differs."""
     host, config = made.get("HostConfig") or {}, made.get("Config") or {}
-    found = _host(plan, host)
+    found = _host(plan, files, host)
     found += _config(plan, name, files, config, tty)
     found += _mounts(plan, files, made.get("Mounts") or [])
     found += _tmpfs(plan, host.get("Tmpfs") or {})
     found += _environment(plan, config.get("Env") or [], image_env)
     networks = sorted((made.get("NetworkSettings") or {}).get("Networks") or {})
-    if networks != ["none"]:
-        found.append(Difference("networks", "['none']", repr(networks)))
+    if networks != [files.network]:
+        found.append(Difference("networks", repr([files.network]), repr(networks)))
     return tuple(found)
 
 
-def _host(plan: Plan, host: dict[str, Any]) -> list[Difference]:
+def _host(plan: Plan, files: Files, host: dict[str, Any]) -> list[Difference]:
     memory = plan.limit("memory").value
     nofile = plan.limit("open_files").value
     wanted: dict[str, tuple[Any, ...]] = {  # the values that are as planned
@@ -66,7 +66,7 @@ def _host(plan: Plan, host: dict[str, Any]) -> list[Difference]:
         "PidsLimit": (plan.limit("pids").value,),
         "Ulimits": ([{"Name": "nofile", "Hard": nofile, "Soft": nofile}],),
         "IpcMode": ("private",),
-        "NetworkMode": ("none",),
+        "NetworkMode": (files.network,),
         "LogConfig": ({"Type": "none", "Config": {}},),
         "RestartPolicy": (
             {"Name": "no", "MaximumRetryCount": 0},

@@ -136,8 +136,9 @@ NO_WAY = WayOut(EgressPlan("none"), ())
 class Way(NamedTuple):
     """What lies on the host for the one way out of a run (plan.way)."""
 
-    directory: str  # holds proxy.sock, and no other socket
     resolver: str  # the file that the box sees as its resolv.conf
+    directory: str = ""  # holds proxy.sock, and no other socket
+    address: str = ""  # bridge mode instead: the proxy's, ADDRESS:PORT
 
 
 class Plan(NamedTuple):

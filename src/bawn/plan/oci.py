@@ -64,7 +64,7 @@ def bundle(
         "process": {
             "terminal": tty,
             "user": {"uid": identity.uid, "gid": identity.gid},
-            "args": list(init_argv(plan, seed, way=way is not None)),
+            "args": list(init_argv(plan, seed, way=way)),
             "env": environment,
             "cwd": plan.workdir,
             "capabilities": dict.fromkeys(sets, none),
@@ -78,13 +78,13 @@ def bundle(
     }
 
 
-def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = (), way: bool = False) -> tuple[str, ...]:
+def init_argv(plan: Plan, seed: str, keep: tuple[str, ...] = (), way: Way | None = None) -> tuple[str, ...]:
     """PID 1 and its arguments: the variables it keeps (of an image's own), the directories of the
     home, the seed, the way out, the command."""
     kept = [word for name in keep for word in ("-e", name)]
     made = [word for name in plan.home_dirs for word in ("-d", name)]
     control = ("-r", str(REPORT), "-f", str(CONTROL)) if plan.engine == "gvisor" else ()
-    out = ("-p", SOCKET) if way else ()
+    out = ("-p", way.address or SOCKET) if way else ()
     return (INIT, *control, *kept, *made, *(("-s", SEED) if seed else ()), *out, "--", *plan.command)
 
 

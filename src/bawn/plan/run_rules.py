@@ -28,9 +28,9 @@ RUN_RULES: dict[str, Rule] = {
     ),
     "BWN705": Rule(
         "error",
-        "a way out that is not built yet",
-        "this version makes no bridge: the proxy needs none",
-        'egress = "proxy"',
+        "a bridge that cannot be made",
+        "bridge mode is a network of docker's behind a wall of root's; the proxy needs neither",
+        'egress = "proxy"; or engine = "docker", as root',
     ),
     "BWN706": Rule(
         "error",

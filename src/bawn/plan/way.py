@@ -24,9 +24,7 @@ VARIABLES = (
 )
 
 
-def binds(way: Way) -> tuple[Bind, Bind]:
-    """The two mounts, the socket's directory first."""
-    return (
-        Bind(way.directory, WAY, "ro", True, "bawn"),
-        Bind(way.resolver, RESOLV_CONF, "ro", False, "bawn"),
-    )
+def binds(way: Way) -> tuple[Bind, ...]:
+    """The mounts, the socket's directory first; bridge mode has no socket."""
+    door = (Bind(way.directory, WAY, "ro", True, "bawn"),) if way.directory else ()
+    return (*door, Bind(way.resolver, RESOLV_CONF, "ro", False, "bawn"))
