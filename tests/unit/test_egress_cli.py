@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from bawn.cli.main import main
 from bawn.egress.decide import compiled, decide_authority
+from bawn.evidence.events import Passage
+from bawn.facts.dirs import Dirs
 from bawn.plan.groups import expand
 from bawn.policy import hosts
 
@@ -184,3 +186,48 @@ def test_check_says_what_is_let_out(project: Path, capsys: pytest.CaptureFixture
     assert "BWN721" in rows
     main(["check", "--json"])
     assert "BWN72" not in capsys.readouterr().out
+
+
+def logged(tmp_path: Path, *names: str) -> None:
+    (tmp_path / ".local/state/bawn").mkdir(parents=True, exist_ok=True)
+    with (tmp_path / ".local/state/bawn/egress.log").open("a") as file:
+        for number, name in enumerate(names):
+            good = name.startswith("good")
+            one = Passage(
+                f"r{number}", "2026-12-04T00:00:00.000Z", "out", "connect", "allowed" if good else "denied",
+                "BWN800" if good else "BWN801", name, 443, "", f"{name}: said", "good.test" if good else "",
+                "" if good else f"{name}:443", 1, 2, 1500, "closed",
+            )  # fmt: skip
+            file.write(json.dumps(one._asdict()) + "\n")
+
+
+def test_the_log(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr("bawn.facts.dirs.observe", lambda: Dirs("", f"{tmp_path}/.local/state/bawn", ""))
+    assert main(["egress", "log"]) == 0 and capsys.readouterr().out == ""
+    logged(tmp_path, "good.test", "evil.test", "e\x1b[31m\nvil")
+    main(["egress", "log"])
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) == 3 and "\x1b" not in out
+    assert "r0 out allowed BWN800 connect good.test:443  by good.test, 1 B out, 2 B in, 1.50 s" in out
+    main(["egress", "log", "--denied", "--run", "r1"])
+    assert (
+        capsys.readouterr().out.rstrip().endswith('evil.test: said; allow = ["evil.test:443"] would let it')
+    )
+    main(["egress", "log", "-n", "1", "--json"])
+    assert json.loads(capsys.readouterr().out)["run"] == "r2"
+
+
+def test_nothing_runs(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                      monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr(
+        "bawn.facts.dirs.observe", lambda: Dirs(f"{tmp_path}/c", f"{tmp_path}/s", f"{tmp_path}/r")
+    )
+    assert main(["egress", "status"]) == 0
+    assert capsys.readouterr().out == "no run has a way out now\n"
+    assert main(["egress", "reload"]) == 1, "a policy that is not trusted replaces nothing"
+    assert "not trusted" in capsys.readouterr().err
+    (tmp_path / "r/runs/r1/way").mkdir(parents=True)
+    (tmp_path / "r/runs/r1/way/control").write_text("")
+    assert main(["egress", "status", "--json"]) == 1
+    assert "does not answer" in capsys.readouterr().out

@@ -21,7 +21,7 @@ VERBS = {
     "check": "show what an agent can read, write and never see, and what is wrong",
     "plan": "show everything a run would do",
     "why": "whether a box may reach a host, by which line, or which line is missing",
-    "egress": "what the @groups of an allow-list mean on this machine",
+    "egress": "what the ways out were asked, and what runs now; reload; what @groups mean",
     "send": "which files of a reply may leave the machine; staged copies of them",
     "outbound": "serve the outbound file guard to a messaging gateway",
     "policy": "the policy's JSON Schema, for editors",

@@ -25,6 +25,7 @@ OPTIONS = {
     "--image": (True, "an image, instead of the profile's"),
     "--timeout": (True, "end the run after this long (90s, 2h), if the policy's limit is later"),
     "--wait": (True, "wait this long (60s) for a docker daemon that is down"),
+    "--learn": (False, "afterwards, propose the narrowest allow-list that would have let the run"),
     "--json": (False, "print the run record as one JSON line on stderr at the end"),
     "--quiet": (False, "no word of bawn's own but errors"),
     "--help": (False, "this text"),
@@ -93,7 +94,12 @@ def run(options: dict[str, str], wanted: Wanted, command: tuple[str, ...]) -> in
     ready = prepare(wanted, command, _require_trust)
     ready = _shorten(ready, _seconds("--timeout", options.get("--timeout", "")))
     _tell(ready, quiet)
-    return _start(ready, quiet, "--json" in options)
+    learn = "--learn" in options
+    if learn and ready.plan.egress.mode == "none":
+        raise UsageError(
+            "--learn: the profile has no way out to learn from", 'egress = "proxy" in the profile'
+        )
+    return _start(ready, quiet, "--json" in options, learn)
 
 
 def _seconds(option: str, text: str) -> int:
@@ -162,7 +168,7 @@ def _way_out(ready: Prepared) -> str:
     return f"{' '.join(ready.profile.allow)} as the one way out"
 
 
-def _start(ready: Prepared, quiet: bool, as_json: bool) -> int:
+def _start(ready: Prepared, quiet: bool, as_json: bool, learn: bool) -> int:
     from bawn.effects import box_run
 
     secrets = read_secrets(ready)
@@ -172,6 +178,10 @@ def _start(ready: Prepared, quiet: bool, as_json: bool) -> int:
     if not quiet or ended.reason in box_run.REFUSED:
         for line in box_run.describe(ended):
             say(line)
+    if learn:
+        from bawn.cli.learned import tell
+
+        tell(ready, ended.run)
     if as_json:
         import json
 

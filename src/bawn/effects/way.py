@@ -31,7 +31,6 @@ HEAD = 30  # seconds for a request, its DNS and its TLS hello
 IDLE = 3600  # seconds without a byte: a provider may think for long, and a database sleeps
 PATIENCE = 2.0  # seconds in which the two end by themselves
 _QUEUE = 1024
-_LOG = "egress.log"
 # With `site`, which bawn itself does without: h11 is a package of the machine or of bawn's environment.
 _PROXY = (
     "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
@@ -71,6 +70,7 @@ class Way(NoWay):
     def _start(self) -> None:
         import socket
 
+        from bawn.evidence.passages import log_of
         from bawn.plan.way_config import Config, write_config
 
         os.mkdir(self._paths.way, 0o700)
@@ -79,9 +79,7 @@ class Way(NoWay):
             door = self._listen()
             control = _at(f"{self._paths.way}/control", 0o600)
             ours, theirs = socket.socketpair()
-            log = os.open(
-                f"{self._state}/{_LOG}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-            )
+            log = os.open(log_of(self._state), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             reader, self._parent = os.pipe()
             null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
             said = os.open(

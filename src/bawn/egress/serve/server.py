@@ -58,7 +58,8 @@ class Server:
 
     def status(self) -> dict[str, Any]:
         open_now = sum(not talk.conversation.denied for talk in self._talks.values())
-        return {"open": open_now, "lines": len(self._config.egress.allow), **self._counts}
+        named = {"run": self._config.run, "profile": self._config.profile}
+        return {**named, "open": open_now, "lines": len(self._config.egress.allow), **self._counts}
 
     def drain(self) -> None:
         """Accepts nothing more, and writes down what is still open."""
